@@ -1,5 +1,7 @@
 # Every target sets up what it needs: python3, git and make are enough.
 PYTHON ?= python3
+# Tests start many Pythons: each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo

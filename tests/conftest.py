@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -27,6 +28,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The same with ``nohup`` and the signal of a terminal that is closed.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# The modules of SDKs and tests stay: looking for garbage among them would take a third
+# of the time of collecting, and time in every test that collects garbage.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 AGENT_VARIABLES = (
@@ -58,12 +69,12 @@ def _own_folders(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
     """A command that a test runs in this process keeps its log to itself."""
-    kept = [
+    states = [
         (target, list(target.handlers), target.level, target.propagate)
         for target in map(logging.getLogger, ("hookline", "hookline.hooks"))
     ]
     yield
-    for target, handlers, level, propagate in kept:
+    for target, handlers, level, propagate in states:
         target.handlers[:] = handlers
         target.setLevel(level)
         target.propagate = propagate

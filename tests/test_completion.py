@@ -36,13 +36,13 @@ def script(source: str) -> Any:
 
 
 def completed(source: str) -> set[str]:
-    return {found.name for found in script(source).complete()}
+    return {completion.name for completion in script(source).complete()}
 
 
 def test_editor_completes_names_modules_events_and_what_a_call_gives(
     subtests: pytest.Subtests,
 ) -> None:
-    """Issue 17: jedi sees the lazy names, by the stubs."""
+    """Jedi sees the lazy names, by the stubs."""
     hook = (
         "from hookline.types import BeforeToolInput\n"
         "def hook(event: BeforeToolInput):\n    event['"
@@ -70,7 +70,7 @@ def test_editor_completes_names_modules_events_and_what_a_call_gives(
 
 
 @pytest.mark.parametrize(
-    ("call", "parameters", "said"),
+    ("call", "parameters", "doc"),
     [
         ("hookline.Config.load(", {"project_dir", "reload"}, "Read the settings"),
         ("hooks.on(", {"event", "on_error", "mode", "timeout_ms"}, "in-process hook"),
@@ -81,15 +81,15 @@ def test_editor_completes_names_modules_events_and_what_a_call_gives(
     ],
 )
 def test_an_editor_shows_signatures_and_docstrings(
-    call: str, parameters: set[str], said: str
+    call: str, parameters: set[str], doc: str
 ) -> None:
-    """Issue 17: of lazy names too."""
-    found = script(f"{MADE}import hookline.agent, hookline.bus\n{call}")
-    signatures = found.get_signatures()
+    """Of lazy names too."""
+    source = script(f"{MADE}import hookline.agent, hookline.bus\n{call}")
+    signatures = source.get_signatures()
     assert signatures
-    for one in signatures:
-        assert parameters <= {parameter.name for parameter in one.params}
-        assert said in one.docstring()
+    for signature in signatures:
+        assert parameters <= {parameter.name for parameter in signature.params}
+        assert doc in signature.docstring()
 
 
 REPL = """
@@ -109,7 +109,7 @@ print(json.dumps({"names": names, "modules": sorted(sys.modules)}))
 
 
 def test_a_prompt_completes_lazy_names_and_loads_no_sdk() -> None:
-    """Issue 17: ``dir()`` and a REPL, after nothing but ``import hookline``."""
+    """``dir()`` and a REPL, after nothing but ``import hookline``."""
     texts = [f"{package}." for package in PACKAGES]
     done = subprocess.run(
         [sys.executable, "-c", REPL, *texts], capture_output=True, text=True, check=True

@@ -22,14 +22,14 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("reload", [False, True])
 def test_a_folder_that_is_not_there_is_not_loaded(tmp_path: Path, reload: bool) -> None:
-    """Issue 17: a misspelt path would be an agent without its rules."""
+    """A misspelt path would be an agent without its rules."""
     missing = tmp_path / "desk"
     with pytest.raises(SettingsError, match=f"{missing}: no such folder"):
         Config.load(missing, reload=reload)
 
 
 def test_a_file_is_not_loaded_as_a_folder(project: Path) -> None:
-    """Issue 17: the settings file in place of the project."""
+    """The settings file in place of the project."""
     file = project / ".hookline" / "settings.json"
     with pytest.raises(SettingsError, match=r"not a folder: .*from_file\(") as caught:
         Config.load(file)
@@ -37,17 +37,17 @@ def test_a_file_is_not_loaded_as_a_folder(project: Path) -> None:
 
 
 def test_a_config_says_that_it_has_no_settings(tmp_path: Path) -> None:
-    """Issue 17: loaded in the wrong folder."""
+    """Loaded in the wrong folder."""
     assert repr(Config.load(tmp_path)) == f"<Config of '{tmp_path}': no settings>"
 
 
 def test_a_config_says_which_settings_apply(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 17: with what is not trusted."""
-    found = f"1 hook in {project}/.hookline/settings.json"
-    assert repr(Config.load(project)).endswith(f": {found}, not trusted>")
+    """With what is not trusted."""
+    description = f"1 hook in {project}/.hookline/settings.json"
+    assert repr(Config.load(project)).endswith(f": {description}, not trusted>")
     monkeypatch.setenv("HOOKLINE_TRUST", "all")
-    assert repr(Config.load(project)).endswith(f": {found}>")
-    given = Config(working_dir=project, settings=Settings.from_mapping(SETTINGS))
-    assert repr(given).endswith(": 1 hook in the given settings>")
+    assert repr(Config.load(project)).endswith(f": {description}>")
+    config = Config(working_dir=project, settings=Settings.from_mapping(SETTINGS))
+    assert repr(config).endswith(": 1 hook in the given settings>")

@@ -1,4 +1,4 @@
-"""Issue 17: what a message says to type works in the installation at hand."""
+"""Commands that a message tells people to type work in the installation at hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NATS = "'nats-py[nkeys]>=2.9'"
 def test_requirements_of_an_extra_are_those_that_the_package_declares(
     extra: str,
 ) -> None:
-    declared = [one.partition(";")[0] for one in EXTRAS[extra]]
+    declared = [requirement.partition(";")[0] for requirement in EXTRAS[extra]]
     assert set(map(_characters, requirements(extra))) == set(map(_characters, declared))
 
 
@@ -45,8 +45,10 @@ def test_the_page_lists_every_extra_with_its_packages() -> None:
     listed = [extra for names, _ in rows for extra in re.findall(r"`(.+?)`", names)]
     packages = [name for _, names in rows for name in names.split(", ")]
     assert sorted(listed) == sorted(set(EXTRAS) - OURS)
-    declared = [one for extra in listed for one in EXTRAS[extra]]
-    assert packages == [re.split(r"[\[<>=]", one)[0] for one in declared]
+    declared = [requirement for extra in listed for requirement in EXTRAS[extra]]
+    assert packages == [
+        re.split(r"[\[<>=]", requirement)[0] for requirement in declared
+    ]
 
 
 def test_nothing_says_to_install_from_an_index() -> None:
@@ -58,11 +60,11 @@ def test_nothing_says_to_install_from_an_index() -> None:
     ]
     places += ROOT.glob("src/**/*.py")
     wrong = re.compile(r"(pip|pipx|uv tool) install '?hookline\b")
-    found = [
+    files = [
         place for place in places if place.is_file() and "decisions" not in place.parts
     ]
     assert [
-        str(one) for one in found if wrong.search(one.read_text(errors="replace"))
+        str(file) for file in files if wrong.search(file.read_text(errors="replace"))
     ] == []
 
 

@@ -1,4 +1,4 @@
-"""Systems other than this one (issue 17: what does not work fails with a sentence)."""
+"""Systems other than this one."""
 
 from __future__ import annotations
 
@@ -80,15 +80,15 @@ for name in json.load(sys.stdin):
 
 def every_module() -> list[str]:
     """All of Hookline but the scripts that it brings for hooks."""
-    found = walk_packages(hookline.__path__, "hookline.")
-    names = ["hookline", *(module.name for module in found)]
+    modules = walk_packages(hookline.__path__, "hookline.")
+    names = ["hookline", *(module.name for module in modules)]
     return [name for name in names if not name.startswith("hookline.recipes.hooks")]
 
 
-def on_windows(code: str, given: object = None) -> subprocess.CompletedProcess[str]:
+def on_windows(code: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", WINDOWS + code],
-        input=json.dumps(given),
+        input=json.dumps(stdin),
         capture_output=True,
         text=True,
         check=False,

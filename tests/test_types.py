@@ -56,7 +56,7 @@ def test_output_type_has_the_fields_that_are_read() -> None:
 
 
 async def test_hooks_are_typed_by_their_event() -> None:
-    """Issue 17: typed events and outputs; a misspelt event is an error in editors."""
+    """Typed events and outputs; a misspelt event is an error in editors."""
     async with HookSystem(Config()) as hooks:
 
         @hooks.on("BeforeTool", matcher="write_.*", on_error="block", mode="observe")
@@ -99,40 +99,41 @@ def silent() -> Config:
     return Config(settings=Settings())
 
 
+def count(path: str, size: int = 1) -> int:
+    return size
+
+
+async def fetch(url: str) -> bytes:
+    return url.encode()
+
+
+def lines(size: int) -> Iterator[int]:
+    yield from range(size)
+
+
+async def chunks(size: int) -> AsyncIterator[int]:
+    yield size
+
+
 async def test_a_hooked_tool_gives_its_own_value_or_the_reason() -> None:
-    """Issue 17: ``hooked_tool``, return type kept; 0156: the reason is in the type."""
+    """``hooked_tool``, return type kept; 0156: the reason is in the type."""
     async with silent() as config:
         tool = hooked_tool(config)
-
-        @tool
-        def count(path: str, size: int = 1) -> int:
-            return size
-
-        @tool
-        async def fetch(url: str) -> bytes:
-            return url.encode()
-
-        @tool
-        def lines(size: int) -> Iterator[int]:
-            yield from range(size)
-
-        @tool
-        async def chunks(size: int) -> AsyncIterator[int]:
-            for at in range(size):
-                yield at
-
-        @hooked_tool(config, in_thread=True)
-        def slow(path: str) -> int:
-            return len(path)
-
-        assert_type(count("a", size=2), int | str)
-        assert_type(await fetch("a"), bytes | str)
-        assert_type(lines(2), Generator[int | str, None, None])
-        assert_type(chunks(2), AsyncGenerator[int | str, None])
+        hooked_count = tool(count)
+        slow = hooked_tool(config, in_thread=True)(count)
+        assert_type(hooked_count("a", size=2), int | str)
+        assert_type(await tool(fetch)("a"), bytes | str)
+        assert_type(tool(lines)(2), Generator[int | str, None, None])
+        assert_type(tool(chunks)(2), AsyncGenerator[int | str, None])
         assert_type(await slow("ab"), int | str)
         with pytest.raises(TypeError):
-            count(5, 6, 7)  # type: ignore[call-arg, arg-type] # its own parameters
-        assert [count("a", 2), await slow("ab"), *lines(2)] == [2, 2, 0, 1]
+            hooked_count(5, 6, 7)  # type: ignore[call-arg, arg-type] # its parameters
+        assert [hooked_count("a", 2), await slow("ab", 3), *tool(lines)(2)] == [
+            2,
+            3,
+            0,
+            1,
+        ]
 
 
 class Files:
@@ -170,31 +171,15 @@ async def test_methods_as_hooked_tools_are_typed() -> None:
 
 
 async def test_a_hooked_tool_that_raises_keeps_its_type() -> None:
-    """Issue 17: ``blocked="raise"`` keeps the very type of the function."""
+    """``blocked="raise"`` keeps the very type of the function."""
     async with silent() as config:
         tool = hooked_tool(config, blocked="raise")
-
-        @tool
-        def count(path: str, size: int = 1) -> int:
-            return size
-
-        @tool
-        async def fetch(url: str) -> bytes:
-            return url.encode()
-
-        @tool
-        async def chunks(size: int) -> AsyncIterator[int]:
-            yield size
-
-        @hooked_tool(config, blocked="raise", in_thread=True)
-        def slow(path: str) -> int:
-            return len(path)
-
-        assert_type(count(path="a"), int)
-        assert_type(await fetch("a"), bytes)
-        assert_type(chunks(2), AsyncIterator[int])
+        slow = hooked_tool(config, blocked="raise", in_thread=True)(count)
+        assert_type(tool(count)(path="a"), int)
+        assert_type(await tool(fetch)("a"), bytes)
+        assert_type(tool(chunks)(2), AsyncIterator[int])
         assert_type(await slow("ab"), int)
-        assert [count("a"), await slow("ab")] == [1, 2]
+        assert [tool(count)("a"), await slow("ab", 2)] == [1, 2]
 
 
 async def test_the_parts_of_a_call_are_typed() -> None:

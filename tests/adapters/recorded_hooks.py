@@ -33,8 +33,8 @@ class RecordedHooks:
         hooks_config: Mapping[str, Any] | None = None,
         unheard: Collection[str] = (),
     ) -> None:
-        given = settings or {"hooksConfig": hooks_config or {}}
-        self.config = Config("own", ".", Settings.from_mapping(dict(given)))
+        mapping = settings or {"hooksConfig": hooks_config or {}}
+        self.config = Config("own", ".", Settings.from_mapping(dict(mapping)))
         self.system = HookSystem(self.config)
         self.events: list[Event] = []
         answers = answers or {}
@@ -67,25 +67,14 @@ class RecordedHooks:
         """The events of one name."""
         return [event for event in self.events if event["hook_event_name"] == name]
 
+    def of_session(self, session_id: str) -> list[Event]:
+        """The events of one session."""
+        return [event for event in self.events if event["session_id"] == session_id]
+
 
 def specific(**fields: Any) -> Output:
     """An output with fields that only some events have."""
     return {"hookSpecificOutput": fields}
-
-
-def blocks(reason: str = "not today") -> Output:
-    """An output that blocks, or rejects an answer."""
-    return {"decision": "deny", "reason": reason}
-
-
-def stops(reason: str = "enough") -> Output:
-    """An output that stops the agent."""
-    return {"continue": False, "stopReason": reason}
-
-
-def adds(context: str = "mind it") -> Output:
-    """An output that adds context."""
-    return specific(additionalContext=context)
 
 
 def changes(**tool_input: Any) -> Output:
@@ -93,7 +82,9 @@ def changes(**tool_input: Any) -> Output:
     return specific(tool_input=tool_input)
 
 
-BLOCKS, STOPS, ADDS = blocks(), stops(), adds()
+BLOCKS: Output = {"decision": "deny", "reason": "not today"}
+STOPS: Output = {"continue": False, "stopReason": "enough"}
+ADDS = specific(additionalContext="mind it")
 ASKS: Output = {"decision": "ask", "reason": "really?"}
 WITHHOLDS: Output = {"reason": "confidential", **specific(withholdResult=True)}
 

@@ -13,6 +13,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ class Scenario(Struct, kw_only=True):
     """What an agent goes through, and what was seen of it."""
 
     turns: list[Any] = field(default_factory=lambda: ["go"])
-    replies: Sequence[ScriptedReply] = []
+    replies: Sequence[ScriptedReply | Exception] = []
+    """What the model answers, or how it fails; ``{"error": ...}`` in a row."""
     helper: Sequence[ScriptedReply] = []
     """The replies of an agent that is a tool of the first one."""
     agents: dict[str, Sequence[ScriptedReply]] = {}
@@ -130,8 +132,8 @@ class Scenario(Struct, kw_only=True):
     def from_row(cls, row: Mapping[str, Any], driver: ScenarioDriver) -> Scenario:
         """What a row says, in the terms of a framework."""
 
-        def script(replies: Sequence[Any]) -> list[ScriptedReply]:
-            return [_reply(one, driver.helper_input) for one in replies]
+        def script(replies: Sequence[Any]) -> list[Any]:
+            return [_reply(reply, driver.helper_input) for reply in replies]
 
         names = {
             *("turns", "conversation", "answers", "elsewhere", "confirm", "is_pinned"),
@@ -141,7 +143,9 @@ class Scenario(Struct, kw_only=True):
         return cls(
             replies=script(row.get("replies", ())),
             helper=script(row.get("helper", ())),
-            agents={name: script(one) for name, one in row.get("agents", {}).items()},
+            agents={
+                name: script(replies) for name, replies in row.get("agents", {}).items()
+            },
             output_tool=driver.output_tool,
             **json.loads(json.dumps(fields)),
         )
@@ -150,15 +154,18 @@ class Scenario(Struct, kw_only=True):
         """Give structured answers as the framework wants them."""
         if self.structured and self.output_tool and not self.options.get("native"):
             self.replies = [
-                ScriptedReply(calls=((self.output_tool, json.loads(one.text)),))
-                if one.text.startswith("{")
-                else one
-                for one in self.replies
+                ScriptedReply(calls=((self.output_tool, json.loads(reply.text)),))
+                if isinstance(reply, ScriptedReply) and reply.text.startswith("{")
+                else reply
+                for reply in self.replies
             ]
 
     def reply(self, at: int) -> ScriptedReply:
         """The answer to a request, counted from 0."""
-        return self.replies[at] if at < len(self.replies) else ScriptedReply("the end")
+        reply = self.replies[at] if at < len(self.replies) else ScriptedReply("the end")
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def helper_reply(self, at: int) -> ScriptedReply:
         """The answer to a request of the agent that is a tool."""
@@ -167,11 +174,8 @@ class Scenario(Struct, kw_only=True):
     def functions(self) -> list[Callable[..., Any]]:
         """The tools of the agents."""
         box = self.tools
-        return [box.read, box.write, box.fail, *self.extra_functions()]
-
-    def extra_functions(self) -> list[Callable[..., Any]]:
-        """The tools that this row asks for."""
-        return [getattr(self.tools, name) for name in self.more_tools]
+        more_tools = [getattr(box, name) for name in self.more_tools]
+        return [box.read, box.write, box.fail, *more_tools]
 
     def subject(self, session: Session) -> Any:
         """What the adapter is given: a config, or a session to be used as it is."""
@@ -202,15 +206,28 @@ class Scenario(Struct, kw_only=True):
         )
 
 
-def _reply(given: Any, helper_input: str) -> ScriptedReply:
-    if isinstance(given, str):
-        return ScriptedReply(given)
-    text = given[0] if isinstance(given[0], str) else ""
-    calls = [(name, dict(args)) for name, args in given[bool(text) :]]
+def _reply(reply: Any, helper_input: str) -> ScriptedReply | Exception:
+    if isinstance(reply, str):
+        return ScriptedReply(reply)
+    if isinstance(reply, dict):
+        return ConnectionError(reply["error"])
+    text = reply[0] if isinstance(reply[0], str) else ""
+    calls = [(name, copy(args)) for name, args in reply[bool(text) :]]
     for name, args in calls:
         if name == "helper":
             args[helper_input] = args.pop("input")
     return ScriptedReply(text, tuple(calls))
+
+
+def calls(*made: tuple[str, Any], text: str = "") -> ScriptedReply:
+    """A reply that calls tools."""
+    return ScriptedReply(text, made)
+
+
+def script(*replies: ScriptedReply | str) -> Callable[[int], ScriptedReply]:
+    """The answers of a model, counted from 0, and "the end" after the last one."""
+    answers = [ScriptedReply(r) if isinstance(r, str) else r for r in replies]
+    return Scenario(replies=answers).reply
 
 
 def answer_for(answer: Any, path: Any) -> Any:
@@ -259,9 +276,11 @@ class ScenarioDriver:
 async def observe(driver: ScenarioDriver, row: Mapping[str, Any]) -> dict[str, Any]:
     """Let agents go through a row by several entry points.
 
-    The first one is told whole, of the others only what is different.
+    The first one is told whole, of the others only what is different. A row may name
+    its own entry points.
     """
     entries = driver.entries if row.get("every_entry") else driver.usual_entries
+    entries = row.get("entries", entries)
     first = entries[0]
     whole = await _observe(driver, row, first)
     same, others = [first], dict[str, Any]()
@@ -293,13 +312,11 @@ async def _observe(
     error = ""
     try:
         async with recorded.config as config:
-            given = {"transcript_path": "/t.jsonl"} if scenario.is_pinned else {}
-            session = config.session(scenario.conversation or "own", **given)
-            play = driver.play(session, scenario, entry)
-            if row.get("cancelled"):
-                await _cancel(play, scenario)
-            else:
-                await play
+            paths = {"transcript_path": "/t.jsonl"} if scenario.is_pinned else {}
+            for _ in range(row.get("plays", 1)):
+                session = config.session(scenario.conversation or "own", **paths)
+                play = driver.play(session, scenario, entry)
+                await (_cancel(play, scenario) if row.get("cancelled") else play)
     except Exception as raised:  # noqa: BLE001  # the row records which one
         error = f"{type(raised).__name__}: {raised}"
     finally:
@@ -342,7 +359,7 @@ def _described(
     ran = [f"{name} {args}" for name, args in scenario.tools.ran]
     secret = row.get("secret", "s3cret")
     places = {
-        "the request": [one.text for one in scenario.requests],
+        "the request": [request.text for request in scenario.requests],
         "what is shown": "".join(scenario.shown),
         "the record": scenario.recorded,
     }
@@ -351,10 +368,10 @@ def _described(
         "raises": error,
         **seen,
         "ran": sorted(ran) if row.get("unordered") else ran,
-        "requests": [_request_lines(one) for one in scenario.requests],
-        "helper_requests": [_request_lines(one) for one in scenario.helper_requests],
+        "requests": _as_lines(scenario.requests),
+        "helper_requests": _as_lines(scenario.helper_requests),
         "agent_requests": {
-            name: [_request_lines(one) for one in requests]
+            name: _as_lines(requests)
             for name, requests in scenario.agent_requests.items()
         },
         "inputs": scenario.recorded_inputs,
@@ -362,7 +379,11 @@ def _described(
         f"{secret} is in": [
             name for name, text in places.items() if secret in str(text)
         ],
-        "log": [one for one in log.lines if not _INEFFECTIVE.match(one)],
+        "log": [
+            line
+            for line in log.lines
+            if row.get("warnings") or not _INEFFECTIVE.match(line)
+        ],
         **scenario.notes,
     }
     if row.get("chunks"):
@@ -381,8 +402,8 @@ def events_as_data(
     if unordered:  # else agents are numbered as they start
         ids = {event["agent_id"]: event for event in recorded.of("SubagentStart")}
         agents = {
-            name: f"{one['agent_type']} for {one['prompt']}"
-            for name, one in ids.items()
+            name: f"{event['agent_type']} for {event['prompt']}"
+            for name, event in ids.items()
         }
     paths = sorted({event["transcript_path"] for event in recorded.events} - {""})
     return {
@@ -396,11 +417,13 @@ _INEFFECTIVE = re.compile(r"\w+ hooks have no effect in")
 """Every event is recorded, so each run warns about those that cannot happen."""
 
 
-def _request_lines(request: ModelRequest) -> list[str]:
-    offered = set(request.tools) - {"read", "write", "fail"}
-    missing = {"read", "write", "fail"} - set(request.tools)
-    tools = [f"(tools: {' '.join(request.tools)})"] if missing or offered else []
-    return [*request.text.split("\n"), *tools]
+def _as_lines(requests: Sequence[ModelRequest]) -> list[list[str]]:
+    """Requests as lines; the tools where they are not those of every agent."""
+    lines = [request.text.split("\n") for request in requests]
+    for request, texts in zip(requests, lines, strict=True):
+        if set(request.tools) != {"read", "write", "fail"}:
+            texts.append(f"(tools: {' '.join(request.tools)})")
+    return lines
 
 
 def masked(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -425,7 +448,7 @@ def _event_line(event: Event, agents: dict[str, str]) -> str:
     values = {name: value for name, value in event.items() if name not in _COMMON}
     request = values.pop("llm_request", {})
     if event["hook_event_name"] == "BeforeModel":
-        messages = [f"{one['role']}: {one['content']}" for one in request["messages"]]
+        messages = [f"{m['role']}: {m['content']}" for m in request["messages"]]
         values |= {"model": request.get("model"), "messages": messages}
         values["config"] = request.get("config")
     if response := values.pop("llm_response", None):

@@ -1,6 +1,8 @@
-"""AGENT-HOOKS under the suite for adapters, and what is peculiar to the contract.
+"""AGENT-HOOKS with hooks: the shared suite, and what is peculiar to the contract.
 
-Issue 14 adapters; protocol.md#events and #callers.
+Prompts and requests with images, the host's time limit, sessions of runs one after the
+other and at once, and hosts that only observe. All else is in
+``tests/pins/adapters/agent_hooks.json``.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import pytest
 from agent_framework import (
     Content,
     Message,
-    create_agent_hooks_middleware,
     create_agent_hooks_middleware_from_emitter,
 )
 from agent_hooks import (
@@ -29,12 +30,12 @@ from hookline.testing.adapters import AdapterSuite
 
 from .drivers.agent_hooks import (
     AgentHooksDriver,
-    Person,
     ScriptedClient,
     agent_with,
-    ask,
+    bundle_of,
 )
-from .recorded_hooks import ASKS, Event, RecordedHooks, adds, blocks, changes
+from .recorded_hooks import Event, RecordedHooks, specific
+from .scenarios import calls, script
 
 
 class TestAgentHooks(AdapterSuite):
@@ -50,38 +51,12 @@ def look(path: str) -> str:
 
 
 def looks(*paths: str) -> ScriptedReply:
-    return ScriptedReply("", tuple(("look", {"path": path}) for path in paths))
+    return calls(*(("look", {"path": path}) for path in paths))
 
 
 def agent_of(hooks: RecordedHooks, client: ScriptedClient, **options: Any) -> Any:
     interceptor = HooklineInterceptor(hooks.config)
     return agent_with(client, interceptor, [look], **options)
-
-
-def bundle_of(interceptor: HooklineInterceptor, timeout: float | None) -> Any:
-    with warnings.catch_warnings(action="ignore"):
-        return create_agent_hooks_middleware([interceptor], timeout=timeout)
-
-
-@pytest.mark.parametrize(
-    ("event", "output", "reason", "point"),
-    [
-        ("BeforeAgent", "block", "not today", "input"),
-        ("BeforeTool", "stop", "enough", "pre_model_call"),
-        ("AfterAgent", "block", "not today", "output"),
-    ],
-)
-async def test_end_of_a_run_raises_with_its_reason(
-    event: str, output: Any, reason: str, point: str
-) -> None:
-    """A stop before a tool at the next model call; a rejected answer is not stored."""
-    client = ScriptedClient(looks("a"), "a draft")
-    agent = agent_of(RecordedHooks({event: output}), client)
-    thread = agent.create_session()
-    with pytest.raises(InterceptionBlocked, match=reason) as raised:
-        await agent.run("go", session=thread)
-    assert raised.value.interception_point.value == point
-    assert "a draft" not in repr(thread.to_dict())
 
 
 async def test_context_joins_rich_prompts() -> None:
@@ -92,7 +67,7 @@ async def test_context_joins_rich_prompts() -> None:
         [Message("user", ["hello"]), Message("user", ["what day?"])],
     ]
     for prompt in prompts:
-        client = ScriptedClient()
+        client = ScriptedClient(script())
         await agent_of(hooks, client).run(prompt)
         assert "what day?" in client.requests[0].text
         assert "mind it" in client.requests[0].text
@@ -101,7 +76,7 @@ async def test_context_joins_rich_prompts() -> None:
 
 
 async def test_changed_request_keeps_images() -> None:
-    client = ScriptedClient(looks("a"), "done")
+    client = ScriptedClient(script(looks("a"), "done"))
     agent = agent_of(RecordedHooks({"BeforeModel": "uppercase"}), client)
     await agent.run(Message("user", [Content.from_text("which colour?"), IMAGE]))
     for request in client.requests:
@@ -110,19 +85,11 @@ async def test_changed_request_keeps_images() -> None:
     assert "content of a" in client.requests[1].text
 
 
-async def test_approval_cannot_lift_a_block_or_see_a_changed_input() -> None:
-    for output in ("block", {**ASKS, **changes(path="b")}):
-        hooks, person = RecordedHooks({"BeforeTool": output}), Person(agrees=True)
-        client = ScriptedClient(looks("a"))
-        await agent_of(hooks, client, resolver=person).run("go")
-        assert (person.asked, hooks.of("AfterTool")) == ([], [])
-
-
 async def test_hooks_that_outlast_the_time_limit_fail_closed() -> None:
     async def never(_: Event) -> None:
         await asyncio.Event().wait()
 
-    hooks, client = RecordedHooks({"BeforeModel": never}), ScriptedClient()
+    hooks, client = RecordedHooks({"BeforeModel": never}), ScriptedClient(script())
     agent = agent_of(hooks, client)
     agent.middleware = [bundle_of(HooklineInterceptor(hooks.config), 0.05)]
     with pytest.raises(InterceptionBlocked, match="interceptor_timeout"):
@@ -132,12 +99,12 @@ async def test_hooks_that_outlast_the_time_limit_fail_closed() -> None:
 
 async def test_conversation_gives_its_id_to_the_interceptor_of_a_run() -> None:
     hooks = RecordedHooks()
-    agent = agent_with(ScriptedClient(), None, [look])
+    agent = agent_with(ScriptedClient(script()), None, [look])
     threads = [agent.create_session() for _ in range(2)]
 
     async def run(thread: Any) -> None:
         interceptor = HooklineInterceptor(hooks.config.session(thread.session_id))
-        middleware = [bundle_of(interceptor, None)]
+        middleware = [bundle_of(interceptor)]
         await agent.run(thread.session_id, session=thread, middleware=middleware)
 
     await asyncio.gather(*map(run, threads))
@@ -155,7 +122,7 @@ async def test_session_of_the_host_lasts_for_many_runs() -> None:
     )
     with warnings.catch_warnings(action="ignore"):
         bundle = create_agent_hooks_middleware_from_emitter(emitter, builder)
-    agent = agent_of(hooks, ScriptedClient("one", "two"))
+    agent = agent_of(hooks, ScriptedClient(script("one", "two")))
     agent.middleware = [bundle]
     assert [(await agent.run("go")).text for _ in range(2)] == ["one", "two"]
     assert hooks.sessions == {"thread-7"}
@@ -167,7 +134,8 @@ async def test_runs_at_the_same_time_stay_apart_and_leave_nothing() -> None:
     hooks = RecordedHooks()
     interceptor = HooklineInterceptor(hooks.config)
     agents = [
-        agent_with(ScriptedClient(looks(str(n))), interceptor, [look]) for n in range(8)
+        agent_with(ScriptedClient(script(looks(str(n)))), interceptor, [look])
+        for n in range(8)
     ]
     await asyncio.gather(*(agent.run(f"turn {n}") for n, agent in enumerate(agents)))
     turns = {event["session_id"]: event["prompt"] for event in hooks.of("BeforeAgent")}
@@ -178,10 +146,15 @@ async def test_runs_at_the_same_time_stay_apart_and_leave_nothing() -> None:
 
 
 async def test_agent_as_a_tool_of_another_has_a_run_of_its_own() -> None:
-    hooks = RecordedHooks({"BeforeTool": lambda e: adds(f"ran {e['tool_name']}")})
+    def name_tool(event: Event) -> Any:
+        return specific(additionalContext=f"ran {event['tool_name']}")
+
+    hooks = RecordedHooks({"BeforeTool": name_tool})
     interceptor = HooklineInterceptor(hooks.config)
-    inner = agent_with(ScriptedClient(looks("a"), "seen it"), interceptor, [look])
-    client = ScriptedClient(ScriptedReply("", (("helper", {"task": "look around"}),)))
+    inner = agent_with(
+        ScriptedClient(script(looks("a"), "seen it")), interceptor, [look]
+    )
+    client = ScriptedClient(script(calls(("helper", {"task": "look around"}))))
     tool = inner.as_tool(name="helper", description="helps")
     await agent_with(client, interceptor, [tool]).run("go")
     prompts = {e["prompt"]: e["session_id"] for e in hooks.of("BeforeAgent")}
@@ -190,28 +163,14 @@ async def test_agent_as_a_tool_of_another_has_a_run_of_its_own() -> None:
     assert "seen it\n\nran helper" in client.requests[1].text
 
 
-async def test_stream_shows_nothing_before_the_hooks_have_spoken() -> None:
-    hooks, shown = RecordedHooks({"AfterAgent": "block"}), list[str]()
-    agent = agent_of(hooks, ScriptedClient("in two parts"))
-    assert await ask(agent, "go", "stream", shown) == "not today"
-    assert shown == []
-
-
 async def test_observing_hosts_act_on_nothing() -> None:
     hooks, records = RecordedHooks({"BeforeTool": "block"}), list[Any]()
 
     def note(record: InterceptionRecord) -> None:
         records.append(record)
 
-    client = ScriptedClient(looks("a"))
+    client = ScriptedClient(script(looks("a")))
     agent = agent_of(hooks, client, mode="evaluate_only", record_sink=note)
     await agent.run("go")
     assert "content of a" in client.requests[1].text
     assert "not today" in [record.verdict.reason for record in records]
-
-
-async def test_reason_with_the_prefix_of_the_host_is_a_plain_deny() -> None:
-    hooks = RecordedHooks({"BeforeTool": blocks("host_error: made up")})
-    client = ScriptedClient(looks("a"), "done")
-    assert (await agent_of(hooks, client).run("go")).text == "done"
-    assert "made up" in client.requests[1].text

@@ -2,7 +2,7 @@
 
 The program that the SDK brings runs for real; its model is a server on this machine.
 What the SDK is told event by event, and most of what the program does with it, is in
-``tests/pins/adapters`` (issue 14 adapters).
+``tests/pins/adapters``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ async def run(
     folder: Path, hooks: RecordedHooks, /, *replies: Answer | str, **options: Any
 ) -> ClaudeCode:
     claude = ClaudeCode(folder, replies)
-    given = {"hooks": hookline_hooks(hooks.config), "allowed_tools": ALLOWED}
+    defaults = {"hooks": hookline_hooks(hooks.config), "allowed_tools": ALLOWED}
     prompts = options.pop("prompts", ["go"])
-    await claude.run(*prompts, **{**given, "tools": ALLOWED, **options})
+    await claude.run(*prompts, **{**defaults, "tools": ALLOWED, **options})
     return claude
 
 
@@ -55,8 +55,8 @@ async def test_events_carry_the_session_and_tool_names_of_claude(
     assert after["tool_response"]["metadata"]["toolResponse"]["stdout"] == "hi"
     assert (end["prompt"], end["prompt_response"]) == ("go", "done")
     assert not end["stop_hook_active"]
-    transcripts = {one["transcript_path"] for one in hooks.events}
-    assert {Path(one).stem for one in transcripts} == hooks.sessions
+    transcripts = {event["transcript_path"] for event in hooks.events}
+    assert {Path(transcript).stem for transcript in transcripts} == hooks.sessions
 
 
 async def test_tool_does_not_run_when_the_time_is_up(tmp_path: Path) -> None:
@@ -66,19 +66,20 @@ async def test_tool_does_not_run_when_the_time_is_up(tmp_path: Path) -> None:
     async def wait(event: Event) -> None:
         await over.wait()
 
-    given = hookline_hooks(hooks.config, timeout_s=0.2)
-    claude = await run(tmp_path, hooks, bash("touch ran"), "done", hooks=given)
+    claude_hooks = hookline_hooks(hooks.config, timeout_s=0.2)
+    claude = await run(tmp_path, hooks, bash("touch ran"), "done", hooks=claude_hooks)
     over.set()
     assert (claude.answer, files(claude)) == ("done", [])
 
 
 async def test_confirm_answers_for_a_person(tmp_path: Path) -> None:
     hooks = RecordedHooks({"BeforeTool": "ask"})
-    given = hookline_hooks(
+    claude_hooks = hookline_hooks(
         hooks.config, confirm=lambda asked: "yes" in asked.tool_input["command"]
     )
     calls = bash("touch yes", "touch no")
-    claude = await run(tmp_path, hooks, calls, "done", hooks=given, allowed_tools=[])
+    options = {"hooks": claude_hooks, "allowed_tools": []}
+    claude = await run(tmp_path, hooks, calls, "done", **options)
     assert files(claude) == ["yes"]
     assert (len(hooks.of("AfterTool")), len(hooks.of("Notification"))) == (1, 2)
     assert claude.sent(1).count("Declined by the user: really?") == 1
@@ -93,10 +94,9 @@ async def test_every_event_has_time_for_its_hooks_and_a_person() -> None:
         for (matcher,) in program.hooks.values():
             assert (matcher["timeout"], matcher["matcher"]) == (3600, None)
             assert "onFailure" not in matcher
-    given = hookline_hooks(config, timeout_s=5, on_failure="block")
-    assert {(one.on_failure, one.timeout) for (one,) in given.values()} == {
-        ("block", 5)
-    }
+    matchers = hookline_hooks(config, timeout_s=5, on_failure="block")
+    limits = {(matcher.on_failure, matcher.timeout) for (matcher,) in matchers.values()}
+    assert limits == {("block", 5)}
 
 
 async def test_call_at_the_same_time_as_a_stop_does_not_run() -> None:

@@ -1,6 +1,6 @@
 """FastMCP servers with hooks around their tools: the suite, and what only MCP has.
 
-Issue 14 adapters, protocol.md#callers.
+protocol.md#callers.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def test_selection_holds_for_every_call(mode: Any) -> None:
     async with Client(server_of(hooks), mode=mode) as client:
         with pytest.raises(ToolError, match="'picture' is not allowed now"):
             await client.call_tool("picture")
-        assert [one.name for one in await client.list_tools()] == ["take", "whoami"]
+        assert [tool.name for tool in await client.list_tools()] == ["take", "whoami"]
         assert (await client.call_tool("take", {"amount": 3})).data == 3
         allowed.remove("take")
         with pytest.raises(ToolError, match="'take' is not allowed now"):
@@ -213,8 +213,8 @@ async def test_servers_behind_a_hooked_one_are_covered(mount: bool) -> None:
         outer.mount(inner, namespace="in")
     name = "in_length" if mount else "length"
     result = await call(outer, name, text="a")
-    said = "[System] A hook changed the tool's input: text"
-    assert (result.data, texts(result)) == (4, ["4", "mind it", said])
+    notice = "[System] A hook changed the tool's input: text"
+    assert (result.data, texts(result)) == (4, ["4", "mind it", notice])
     context = {"server_name": "outer", "tool_name": name}
     assert hooks.of("BeforeTool")[0]["mcp_context"] == context
 

@@ -1,6 +1,9 @@
-"""Google ADK: the shared suite, and what is peculiar to its runners and workflows.
+"""Google ADK agents with hooks: the shared suite, and what rows cannot say.
 
-Issue 14 adapters; protocol.md#events and #callers.
+Runners, other plugins, live, cancelled and aborted runs, agents at once, and responses
+that a scripted model does not give. All else is in
+``tests/pins/adapters/google_adk.json``. One test reads the private ``_invocations`` of
+the plugin, as a leak is not to be seen from outside.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import pytest
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own")
 
-from google.adk.agents import LlmAgent, ParallelAgent, SequentialAgent
+from google.adk.agents import LlmAgent, ParallelAgent
 from google.adk.agents.live_request_queue import LiveRequestQueue
 from google.adk.apps import App
 from google.adk.events.event import Event
@@ -32,7 +35,6 @@ from google.genai import types
 
 from hookline import HookEventName
 from hookline.adapters.google_adk import HooklinePlugin, HooklineRunner
-from hookline.agent import ScriptedReply
 from hookline.testing.adapters import AdapterSuite
 
 from .drivers.google_adk import (
@@ -40,7 +42,6 @@ from .drivers.google_adk import (
     AdkDriver,
     ScriptedLlm,
     answer_of,
-    call,
     inputs,
     offered,
     scripted,
@@ -49,6 +50,7 @@ from .drivers.google_adk import (
     user,
 )
 from .recorded_hooks import RecordedHooks, changes, specific
+from .scenarios import calls
 
 pytestmark = [
     # ADK prefers graphs to its workflow agents, which are what people have.
@@ -107,28 +109,13 @@ def agent(
     return LlmAgent(name=name, model=llm, **more)
 
 
-def boss(child: Any, *others: Any, **made: Any) -> LlmAgent:
-    """An agent that calls another one as a tool."""
-    reply = ScriptedReply(calls=((child.name, {"request": "work"}), *made.items()))
-    return agent("boss", reply, tools=[AgentTool(child), *others])
-
-
 def requests(of: LlmAgent) -> list[str]:
     assert isinstance(of.model, ScriptedLlm)
-    return [sent(one) for one in of.model.seen]
-
-
-def results(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """The results that the model is given."""
-    return [one.response or {} for e in events for one in e.get_function_responses()]
+    return [sent(request) for request in of.model.seen]
 
 
 def texts(events: Sequence[Event]) -> list[str]:
     return [text for text in map(text_of, events) if text]
-
-
-def types_of(app: HookedApp, event: str) -> list[str]:
-    return [one["agent_type"] for one in app.hooks.of(event)]
 
 
 class Files:
@@ -147,7 +134,7 @@ class Files:
         self.ran.append(path)
 
 
-WRITES = call("write", path="a")
+WRITES = calls(("write", {"path": "a"}))
 
 
 class AnsweringLlm(ScriptedLlm):
@@ -194,17 +181,7 @@ async def test_changed_answer_takes_its_metadata_with_it() -> None:
     events = await app.send("go", run_config=SSE)
     assert texts(events) == ["*** one", "*** two"]
     stored = (await app.stored()).model_dump_json()
-    assert "s3cret" not in stored + "".join(one.model_dump_json() for one in events)
-
-
-async def test_model_that_fails_has_no_answer_for_hooks() -> None:
-    async def broken(_: int) -> list[LlmResponse]:
-        raise ConnectionError("no network")
-
-    app = HookedApp(agent(model=answering(broken)))
-    with pytest.raises(ConnectionError, match="no network"):
-        await app.send("go")
-    assert app.hooks.names == ["BeforeAgent", "BeforeToolSelection", "BeforeModel"]
+    assert "s3cret" not in stored + "".join(event.model_dump_json() for event in events)
 
 
 async def test_restriction_removes_what_the_service_runs_itself() -> None:
@@ -249,24 +226,14 @@ async def test_options_of_a_turn_are_used_once() -> None:
     app = HookedApp(root, {"AfterAgent": [['"draft"', "block"]]})
     events = await app.send("go", yield_user_message=True, state_delta={"n": 1})
     assert texts(events) == ["go", "good"]
-    deltas = [one.actions.state_delta for one in (await app.stored()).events]
-    assert [one for one in deltas if one] == [{"n": 1}, *[{"done": True}] * 2]
-
-
-async def test_plugin_alone_cannot_go_on_and_says_so_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    root = agent("root", "draft", "draft")
-    app = HookedApp(root, {"AfterAgent": [['"draft"', "block"]]}, plain=True)
-    assert [await app.ask("go"), await app.ask("go")] == ["draft", "draft"]
-    assert caplog.text.count("use HooklineRunner") == 1
-    assert len(app.hooks.of("AfterAgent")) == 2
+    deltas = [event.actions.state_delta for event in (await app.stored()).events]
+    assert [delta for delta in deltas if delta] == [{"n": 1}, *[{"done": True}] * 2]
 
 
 async def test_turn_is_guarded_if_another_plugin_takes_the_message() -> None:
     class Upper(BasePlugin):
-        async def on_user_message_callback(self, **given: Any) -> types.Content:
-            return user(given["user_message"].parts[0].text.upper())
+        async def on_user_message_callback(self, **fields: Any) -> types.Content:
+            return user(fields["user_message"].parts[0].text.upper())
 
     root, upper = agent("root", "fine"), Upper(name="up")
     app = HookedApp(
@@ -288,11 +255,11 @@ class SlowSessions(InMemorySessionService):
         self.both = asyncio.Barrier(2)
         self.asked = 0
 
-    async def get_session(self, **given: Any) -> Any:
+    async def get_session(self, **ids: Any) -> Any:
         self.asked += 1
         if self.asked <= 2:
             await self.both.wait()
-        return await super().get_session(**given)
+        return await super().get_session(**ids)
 
 
 async def test_conversations_of_one_runner_do_not_mix() -> None:
@@ -304,8 +271,7 @@ async def test_conversations_of_one_runner_do_not_mix() -> None:
     assert sorted(answers) == ["a", "b"]
     model = ["BeforeToolSelection", "BeforeModel", "AfterModel", "AfterAgent"]
     for name in ("one", "two"):
-        mine = [one for one in app.hooks.events if one["session_id"] == name]
-        names = [one["hook_event_name"] for one in mine]
+        names = [event["hook_event_name"] for event in app.hooks.of_session(name)]
         assert names == ["BeforeAgent", *model, *model]
 
 
@@ -354,7 +320,7 @@ async def test_aborted_run_has_no_answer(is_plain: bool) -> None:
         signal.set()
         await asyncio.Event().wait()
 
-    root = agent("root", call("wait"), tools=[wait])
+    root = agent("root", calls(("wait", {})), tools=[wait])
     app = HookedApp(root, {"AfterAgent": "block"}, plain=is_plain)
     events = await app.send("go", abort_signal=signal)
     assert app.hooks.names[-1] == "BeforeTool"
@@ -362,10 +328,10 @@ async def test_aborted_run_has_no_answer(is_plain: bool) -> None:
 
 
 async def test_run_live_is_refused_where_hooks_could_not_guard_it() -> None:
-    """Issue 14: what cannot be guarded is refused with a message that says why."""
+    """What cannot be guarded is refused with a message that says why."""
     for event in ("BeforeModel", "AfterAgent"):
         app = HookedApp(agent())
-        others = [one.value for one in HookEventName if one.value != event]
+        others = [name.value for name in HookEventName if name.value != event]
         app.plugin = HooklinePlugin(RecordedHooks(unheard=others).config)
         app.runner.plugin_manager.plugins[:] = [app.plugin]
         queue = LiveRequestQueue()
@@ -385,7 +351,7 @@ async def test_stop_reaches_an_agent_that_works_for_a_tool_call() -> None:
         begun.set()
         runs = app.plugin._invocations
         while not any(  # noqa: ASYNC110 - a run has no event to wait for
-            one.run.stop_reason for one in runs.values()
+            invocation.run.stop_reason for invocation in runs.values()
         ):
             await asyncio.sleep(0)
         return "slow"
@@ -395,64 +361,39 @@ async def test_stop_reaches_an_agent_that_works_for_a_tool_call() -> None:
         await begun.wait()
         return "quick"
 
-    child = agent("child", call("slow"), tools=[slow])
-    app = HookedApp(boss(child, quick, quick={}), {"AfterTool": [['"quick"', "stop"]]})
+    child = agent("child", calls(("slow", {})), tools=[slow])
+    both = calls(("child", {"request": "work"}), ("quick", {}))
+    root = agent("boss", both, tools=[AgentTool(child), quick])
+    app = HookedApp(root, {"AfterTool": [['"quick"', "stop"]]})
     assert await app.ask("go") == "enough"
     assert len(requests(child)) == 1
-
-
-async def test_cancelled_subagent_has_no_answer() -> None:
-    waiting = asyncio.Event()
-
-    async def wait() -> None:
-        """Wait for ever."""
-        waiting.set()
-        await asyncio.Event().wait()
-
-    child = agent("child", call("wait"), tools=[wait])
-    app = HookedApp(SequentialAgent(name="flow", sub_agents=[child]))
-    run = asyncio.create_task(app.send("go"))
-    await waiting.wait()
-    run.cancel()
-    await asyncio.wait([run])
-    assert types_of(app, "SubagentStart") == ["child"]
-    assert app.hooks.of("SubagentStop") == app.hooks.of("AfterTool") == []
 
 
 async def test_agents_at_once_have_tools_of_their_own() -> None:
     """What hooks take from one of them is not taken from another."""
     files, first = Files(), [specific(toolConfig={"mode": "NONE"})]
     steps = [
-        agent(name, call("write", path=name), tools=[files.write]) for name in "ab"
+        agent(name, calls(("write", {"path": name})), tools=[files.write])
+        for name in "ab"
     ]
     flow = ParallelAgent(name="flow", sub_agents=steps)
     only_once = {"BeforeToolSelection": lambda _: first.pop() if first else None}
     await HookedApp(flow, only_once).send("go")
-    models: list[Any] = [one.model for one in steps]
+    models: list[Any] = [step.model for step in steps]
     named = zip("ab", models, strict=True)
     allowed = [name for name, model in named if offered(model.seen[0])]
     assert (len(allowed), files.ran) == (1, allowed)
-
-
-async def test_blocked_task_starts_in_no_later_turn() -> None:
-    """ADK starts the agent of a task itself, also in the turn after the call."""
-    child = agent("child", call("finish_task", result="42"), mode="task")
-    root = agent("boss", call("child", request="work"), sub_agents=[child])
-    app = HookedApp(root, {"BeforeTool": [['"tool_name": "child"', "block"]]})
-    assert "not today" in await app.ask("go")
-    await app.send("and now?")
-    assert requests(child) == []
 
 
 async def test_calls_of_one_id_are_judged_apart() -> None:
     """What runs is what hooks have seen, whatever ids a model gives."""
 
     async def twins(at: int) -> list[LlmResponse]:
-        made = [
+        twin_calls = [
             types.FunctionCall(id="1", name="write", args={"path": path})
             for path in ("bad", "good")
         ]
-        parts = [types.Part(function_call=one) for one in made]
+        parts = [types.Part(function_call=call) for call in twin_calls]
         return [
             LlmResponse(content=content(*parts if at == 1 else [types.Part(text="x")]))
         ]
@@ -465,8 +406,8 @@ async def test_calls_of_one_id_are_judged_apart() -> None:
 
 async def test_changed_input_is_not_written_into_the_objects_of_the_model() -> None:
     """A cache of responses, say, would hand the change to other conversations."""
-    given = types.FunctionCall(name="write", args={"path": "a"})
-    cached = content(types.Part(function_call=given))
+    call = types.FunctionCall(name="write", args={"path": "a"})
+    cached = content(types.Part(function_call=call))
 
     async def answers(at: int) -> list[LlmResponse]:
         done = content(types.Part(text="x"))
@@ -477,13 +418,13 @@ async def test_changed_input_is_not_written_into_the_objects_of_the_model() -> N
     app = HookedApp(root, {"BeforeTool": changes(path="b")})
     await app.send("go")
     assert (files.ran, inputs((await app.stored()).events)) == (["b"], [{"path": "b"}])
-    assert given.args == {"path": "a"}
+    assert call.args == {"path": "a"}
 
 
 async def test_late_result_of_a_long_running_tool_passes_its_hooks() -> None:
     """A withheld result does not reach the model when it comes later, either."""
     tool = LongRunningFunctionTool(Files().start)
-    root = agent("root", call("start", path="x"), tools=[tool])
+    root = agent("root", calls(("start", {"path": "x"})), tools=[tool])
     app = HookedApp(root, {"AfterTool": "withhold"})
     events = await app.send("go")
     assert app.hooks.of("AfterTool") == []
@@ -500,12 +441,12 @@ async def test_late_result_of_a_long_running_tool_passes_its_hooks() -> None:
 
 
 async def test_call_of_a_workflow_node_passes_its_hooks() -> None:
-    def given(node_input: Any) -> dict[str, Any]:
+    def tool_input(node_input: Any) -> dict[str, Any]:
         """Make the input of the tool."""
         return {"path": ".env"}
 
     files = Files()
-    flow = Workflow(name="flow", edges=[(START, given, FunctionTool(files.write))])
+    flow = Workflow(name="flow", edges=[(START, tool_input, FunctionTool(files.write))])
     app = HookedApp(flow, {"BeforeTool": "block"})
     await app.send("go")
     assert files.ran == []
@@ -522,7 +463,8 @@ async def test_another_plugin_that_answers_keeps_its_answer() -> None:
     files = Files()
     root = agent("root", WRITES, tools=[files.write])
     app = HookedApp(root, before=[Cache(name="cache")])
-    (result,) = results(await app.send("go"))
-    assert (result, files.ran) == ({"result": "cached"}, [])
+    await app.send("go")
+    assert "result: {'result': 'cached'}" in requests(root)[-1]
+    assert files.ran == []
     (event,) = app.hooks.of("AfterTool")
-    assert event["tool_response"]["llmContent"] == result
+    assert event["tool_response"]["llmContent"] == {"result": "cached"}

@@ -1,7 +1,8 @@
-"""The OpenAI Agents SDK: the shared suite, and what is peculiar to it.
+"""The OpenAI Agents SDK with hooks: the shared suite, and what rows cannot say.
 
-Handoffs, plain runs, models by name, approval policies and guardrails (issue 14
-adapters).
+Agents made of hooked ones, models by name, tools and models that would run past their
+hooks, MCP servers, services, broken streams, guardrails and event loops. All else is in
+``tests/pins/adapters/openai_agents.json``.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class TestOpenAIAgents(AdapterSuite):
     driver = OpenAIAgentsDriver()
 
 
-def call(name: str = "note", call_id: str = "call-1", **given: Any) -> Any:
-    return function_call(name, given or {"text": "a"}, call_id=call_id)
+def call(name: str = "note", call_id: str = "call-1", **arguments: Any) -> Any:
+    return function_call(name, arguments or {"text": "a"}, call_id=call_id)
 
 
 class HookedAgents(RecordedHooks):
@@ -66,38 +67,35 @@ class HookedAgents(RecordedHooks):
     def agent(self, *steps: Any, **options: Any) -> tuple[Agent[Any], Any]:
         """An agent with the tool, unless it has others, and its model."""
         model = ScriptedModel(
-            [one if isinstance(one, list) else [one] for one in steps]
+            [step if isinstance(step, list) else [step] for step in steps]
         )
-        given = {"name": "Worker", "tools": [self.tool()], **options}
-        return Agent(model=model, **given), model
+        fields = {"name": "Worker", "tools": [self.tool()], **options}
+        return Agent(model=model, **fields), model
 
-    async def run(self, agent: Agent[Any], given: Any = "go", **options: Any) -> Any:
+    async def run(self, agent: Agent[Any], prompt: Any = "go", **options: Any) -> Any:
         """Run an agent to its end, with hooks."""
         runner = options.pop("runner", HooklineRunner)
         hooked = hooked_agent(agent, self.config)
-        return await runner.run(hooked, given, **{"run_config": QUIET, **options})
+        return await runner.run(hooked, prompt, **{"run_config": QUIET, **options})
 
     async def stream(self, agent: Agent[Any], **options: Any) -> tuple[Any, list[Any]]:
         """The result of a run, and the events that it showed."""
-        hooked, given = hooked_agent(agent, self.config), options.pop("given", "go")
+        hooked, prompt = hooked_agent(agent, self.config), options.pop("prompt", "go")
         options = {"run_config": QUIET, **options}
-        result = HooklineRunner.run_streamed(hooked, given, **options)
+        result = HooklineRunner.run_streamed(hooked, prompt, **options)
         return result, [event async for event in result.stream_events()]
-
-
-def sent(model: ScriptedModel, at: int = -1) -> str:
-    return json.dumps(model.calls[at].input, default=repr)
 
 
 def outputs(result: Any) -> list[Any]:
     items = result.to_input_list()
-    return [one["output"] for one in items if one.get("type") == "function_call_output"]
+    results = [item for item in items if item.get("type") == "function_call_output"]
+    return [result["output"] for result in results]
 
 
 def deltas(events: list[Any]) -> str:
     """What a person sees of the text."""
-    raw = [one.data for one in events if one.type == "raw_response_event"]
-    return "".join(one.delta for one in raw if one.type == "response.output_text.delta")
+    raw = [event.data for event in events if event.type == "raw_response_event"]
+    return "".join(e.delta for e in raw if e.type == "response.output_text.delta")
 
 
 class Transfer(BaseModel):
@@ -190,8 +188,8 @@ async def test_hooks_that_cannot_hold_are_warned_about_once(
         ("web_search", ["AfterTool", "BeforeTool"]),
         ("HooklineRunner", ["AfterAgent", "BeforeAgent"]),
     ):
-        warned = [one.message for one in caplog.records if text in one.message]
-        assert sorted(one.split()[0] for one in warned) == events
+        warned = [record.message for record in caplog.records if text in record.message]
+        assert sorted(message.split()[0] for message in warned) == events
 
 
 async def test_tools_that_would_run_past_their_hooks_are_refused() -> None:
@@ -300,13 +298,13 @@ async def test_model_that_hooks_have_not_seen_is_refused_in_a_plain_run() -> Non
     with pytest.raises(sdk.UserError, match="use HooklineRunner"):
         await hooks.run(agent, run_config=shelf.config, runner=Runner)
     assert shelf.names == []
-    agent, own = hooks.agent(say("x"), hooks=(counter := Counter()))
+    agent, agent_model = hooks.agent(say("x"), hooks=(counter := Counter()))
     config = RunConfig(tracing_disabled=True, model=ScriptedModel([[say("y")]] * 2))
     with pytest.raises(sdk.UserError, match="use HooklineRunner"):
         await hooks.run(agent, run_config=config, runner=Runner)
     assert (await hooks.run(agent, run_config=config)).final_output == "y"
     assert (await hooks.run(agent, runner=Runner)).final_output == "x"
-    assert (own.remaining_steps, counter.answers) == (0, 2)
+    assert (agent_model.remaining_steps, counter.answers) == (0, 2)
     model = ScriptedModel([[say("found")]])
     config = RunConfig(tracing_disabled=True, model=model)
     blocked = HookedAgents({"BeforeModel": "block"})
@@ -320,8 +318,8 @@ async def test_calls_to_a_service_obey_hooks(streams: bool) -> None:
 
     def shorten(event: Any) -> Any:
         messages = [
-            {**one, "content": one["content"].replace("please ", "")}
-            for one in event["llm_request"]["messages"]
+            {**message, "content": message["content"].replace("please ", "")}
+            for message in event["llm_request"]["messages"]
         ]
         return specific(llm_request={"messages": messages, "model": "large"})
 
@@ -341,7 +339,7 @@ async def test_calls_to_a_service_obey_hooks(streams: bool) -> None:
             config, shown = RunConfig(**options), list[Any]()
             if streams:
                 result, shown = await hooks.stream(
-                    agent, given="please go", run_config=config
+                    agent, prompt="please go", run_config=config
                 )
             else:
                 result = await hooks.run(agent, "please go", run_config=config)
@@ -349,9 +347,9 @@ async def test_calls_to_a_service_obey_hooks(streams: bool) -> None:
     seen = repr((shown, result.to_input_list()))
     assert "s3cret" not in seen
     assert "dirty" not in seen
-    bodies = [one.body for one in server.requests]
-    assert [one["model"] for one in bodies] == ["large", "large"]
-    assert [one["messages"][0]["content"] for one in bodies] == ["go", "go"]
+    bodies = [request.body for request in server.requests]
+    assert [body["model"] for body in bodies] == ["large", "large"]
+    assert [body["messages"][0]["content"] for body in bodies] == ["go", "go"]
     assert "clean" in repr(bodies[1]["messages"])
     assert hooks.of("BeforeModel")[0]["llm_request"]["model"] == "small"
 
@@ -421,7 +419,7 @@ async def test_answer_that_breaks_off_is_not_shown() -> None:
 
 
 async def test_run_that_is_cut_off_has_no_answer_for_hooks() -> None:
-    """A stream that is cancelled, and a model that fails."""
+    """A stream that its caller cancels."""
     hooks = HookedAgents()
     agent, model = hooks.agent(*(call("note", f"call-{at}") for at in range(6)))
     hooked = hooked_agent(agent, hooks.config)
@@ -430,10 +428,6 @@ async def test_run_that_is_cut_off_has_no_answer_for_hooks() -> None:
         if event.type == "run_item_stream_event":
             result.cancel()
     assert (len(model.calls), hooks.of("AfterAgent")) == (1, [])
-    hooks, failing = HookedAgents(), ModelStep(error=RuntimeError("no network"))
-    with pytest.raises(RuntimeError, match="no network"):
-        await hooks.run(Agent(name="Worker", model=ScriptedModel([failing])))
-    assert hooks.names == ["BeforeAgent", "BeforeToolSelection", "BeforeModel"]
 
 
 async def test_guardrails_of_the_sdk_still_hold() -> None:
@@ -441,9 +435,9 @@ async def test_guardrails_of_the_sdk_still_hold() -> None:
     seen: list[Any] = []
 
     @sdk.input_guardrail(run_in_parallel=False)
-    def entry(_c: Any, _a: Any, given: Any) -> Any:
-        seen.append(given)
-        bad = "bad" in repr(given)
+    def entry(_c: Any, _a: Any, prompt: Any) -> Any:
+        seen.append(prompt)
+        bad = "bad" in repr(prompt)
         return sdk.GuardrailFunctionOutput(output_info=None, tripwire_triggered=bad)
 
     @sdk.output_guardrail
@@ -508,62 +502,7 @@ async def test_plain_code_runs_its_tools_on_its_own_loop() -> None:
     thread.start()
     await asyncio.to_thread(thread.join)
     assert threads == ["caller"]
-    assert [one["prompt_response"] for one in hooks.of("AfterAgent")] == ["ok"]
-
-
-async def test_tool_made_by_hand_is_hooked_and_raises_as_before() -> None:
-    async def invoke(_ctx: Any, arguments: str) -> str:
-        raise ValueError(f"not {json.loads(arguments)['text']}")
-
-    hooks = HookedAgents({"BeforeTool": changes(text="bad")})
-    tool = sdk.FunctionTool("note", "By hand.", {}, invoke, strict_json_schema=False)
-    with pytest.raises(sdk.UserError, match="not bad"):
-        await hooks.run(hooks.agent(call(), say("ok"), tools=[tool])[0])
-
-
-async def test_arguments_that_are_no_json_are_an_error_of_the_call_as_before() -> None:
-    """Hooks see them as they are; the SDK does not ask a person about them."""
-    hooks = HookedAgents()
-    broken = function_call("note", "{not json", call_id="call-1")
-    assert (await hooks.run(hooks.agent(broken, say("ok"))[0])).final_output == "ok"
-    assert hooks.of("BeforeTool")[0]["tool_input"] == {"arguments": "{not json"}
-    assert hooks.ran == []
-
-
-async def test_structured_results_keep_their_parts_and_get_the_additions() -> None:
-    hooks = HookedAgents({"AfterTool": "add"})
-    tool = hooks.tool(lambda text: [sdk.ToolOutputText(text=text)])
-    (output,) = outputs(await hooks.run(hooks.agent(call(), say(""), tools=[tool])[0]))
-    assert [part["text"] for part in output] == ["a", "mind it"]
-
-
-@pytest.mark.parametrize("event", ["BeforeTool", "AfterTool"])
-async def test_tool_with_a_declared_result_can_be_refused(event: str) -> None:
-    @function_tool(output_type=Transfer)
-    def note(text: str) -> Transfer:
-        """Note."""
-        return Transfer(text=text)
-
-    withholds = {"reason": "not today", **specific(withholdResult=True)}
-    hooks = HookedAgents({event: "block" if event == "BeforeTool" else withholds})
-    result = await hooks.run(hooks.agent(call(), say("ok"), tools=[note])[0])
-    assert outputs(result) == ["not today"]
-
-
-async def test_policy_does_not_decide_about_arguments_that_it_has_not_seen() -> None:
-    """As the SDK does: defaults that the policy cannot see need a person."""
-
-    async def never(_ctx: Any, _params: dict[str, Any], _id: str) -> bool:
-        return False
-
-    @function_tool(needs_approval=never)
-    def note(text: str, mode: str = "all") -> str:
-        """Note."""
-        return "done"
-
-    hooks = HookedAgents()
-    result = await hooks.run(hooks.agent(call(), say("ok"), tools=[note])[0])
-    assert (len(result.interruptions), hooks.of("AfterTool")) == (1, [])
+    assert [event["prompt_response"] for event in hooks.of("AfterAgent")] == ["ok"]
 
 
 async def test_two_runs_of_one_agent_with_the_same_call_ids_stay_apart() -> None:
@@ -592,6 +531,6 @@ async def test_two_runs_of_one_agent_with_the_same_call_ids_stay_apart() -> None
         *(hooks.run(agent, f"I am {c['group_id']}", run_config=c) for c in configs)
     )
     assert [one.final_output for one in results] == ["bye one", "bye two"]
-    said = "\n\n[System] A hook changed the tool's input: text"
-    assert [outputs(one) for one in results] == [[f"one!{said}"], [f"two!{said}"]]
+    notice = "\n\n[System] A hook changed the tool's input: text"
+    assert [outputs(one) for one in results] == [[f"one!{notice}"], [f"two!{notice}"]]
     assert hooks.sessions == {"one", "two"}

@@ -1,6 +1,8 @@
-"""Strands: the shared suite, and what is peculiar to its streams, graphs and swarms.
+"""Strands agents with hooks: the shared suite, and what rows of a table cannot say.
 
-Issue 14 adapters; protocol.md#events and #callers.
+What a callback handler is shown, direct calls of tools, checkpoints, agents at the same
+time, and call ids that a model uses twice. All else is in
+``tests/pins/adapters/strands.json``.
 """
 
 from __future__ import annotations
@@ -15,11 +17,9 @@ import pytest
 
 pytest.importorskip("strands", reason="strands-agents is not installed: make adapters")
 
-from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 
 from hookline.adapters.strands import HooklineHooks
-from hookline.agent import ScriptedReply
 from hookline.errors import HooklineError
 from hookline.testing.adapters import AdapterSuite
 
@@ -28,20 +28,16 @@ from .drivers.strands import (
     StrandsModel,
     agent_of,
     approvals,
-    calls,
     look,
-    sent,
+    looks,
     text_of,
 )
 from .recorded_hooks import RecordedHooks
+from .scenarios import City, calls
 
 
 class TestStrands(AdapterSuite):
     driver = StrandsDriver()
-
-
-def reply(name: str, /, **given: Any) -> ScriptedReply:
-    return ScriptedReply("", ((name, given),))
 
 
 async def test_callback_handler_is_shown_nothing_that_a_hook_removed() -> None:
@@ -84,18 +80,16 @@ async def test_run_that_is_cut_off_has_no_answer_and_the_next_one_has() -> None:
         return "cancelled"
 
     hooks = RecordedHooks()
-    replies = reply("hang"), reply("cancel"), RuntimeError("no service"), "next"
-    agent = agent_of(hooks, *replies, tools=[hang, cancel])
+    cut_off = calls(("hang", {})), calls(("cancel", {})), RuntimeError("no service")
+    agent = agent_of(hooks, *cut_off, "next", tools=[hang, cancel])
     run = asyncio.create_task(agent.invoke_async("go"))
     await started.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert hooks.of("AfterTool") == []
     assert (await agent.invoke_async("go")).stop_reason == "cancelled"
     with pytest.raises(RuntimeError, match="no service"):
         await agent.invoke_async("go")
-    assert hooks.names[-3:] == ["BeforeAgent", "BeforeToolSelection", "BeforeModel"]
     assert hooks.of("AfterAgent") == []
     assert str(await agent.invoke_async("go on")) == "next\n"
     assert hooks.names[-1] == "AfterAgent"
@@ -104,21 +98,17 @@ async def test_run_that_is_cut_off_has_no_answer_and_the_next_one_has() -> None:
 async def test_context_joins_the_last_message_of_a_prompt() -> None:
     agent = agent_of(RecordedHooks({"BeforeAgent": "add"}), "fine")
     roles = ("user", "assistant", "user")
-    given: Any = [{"role": role, "content": [{"text": role}]} for role in roles]
-    await agent.invoke_async(given)
+    messages: Any = [{"role": role, "content": [{"text": role}]} for role in roles]
+    await agent.invoke_async(messages)
     assert agent.messages[2]["content"] == [{"text": "user"}, {"text": "mind it"}]
-    assert len(given[2]["content"]) == 1
-
-
-class Person(BaseModel):
-    name: str
+    assert len(messages[2]["content"]) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Agent.structured_output:DeprecationWarning")
 async def test_old_structured_output_is_refused_as_it_skips_hooks() -> None:
     agent = agent_of(RecordedHooks(), "fine")
     with pytest.raises(HooklineError, match="would skip the BeforeAgent hooks"):
-        await agent.structured_output_async(Person, "who?")
+        await agent.structured_output_async(City, "where?")
 
 
 async def test_tool_that_is_called_directly_obeys_hooks() -> None:
@@ -140,9 +130,11 @@ async def test_stop_in_a_tool_that_a_tool_calls_ends_the_run() -> None:
         return str(call(path=path, record_direct_tool_call=False))
 
     hooks = RecordedHooks({"BeforeTool": [['"tool_name": "look"', "stop"]]})
-    agent = agent_of(hooks, reply("twice", path="a"), "never", tools=[look, twice])
+    agent = agent_of(
+        hooks, calls(("twice", {"path": "a"})), "never", tools=[look, twice]
+    )
     assert str(await agent.invoke_async("go")) == "enough\n"
-    assert len(sent(agent)) == 1
+    assert len(hooks.of("BeforeModel")) == 1
 
 
 async def test_hooks_that_are_added_later_see_model_calls_too() -> None:
@@ -159,16 +151,17 @@ async def test_agents_at_the_same_time_share_hooks_and_nothing_else() -> None:
     """Runs of one agent stay apart as well."""
     hooks = RecordedHooks()
     providers = [HooklineHooks(hooks.config)]
-    agents = [agent_of(hooks, calls(str(n)), hooks=providers) for n in range(8)]
-    await asyncio.gather(*(one.invoke_async(f"{n}") for n, one in enumerate(agents)))
+    agents = [agent_of(hooks, looks(str(n)), hooks=providers) for n in range(8)]
+    runs = [agent.invoke_async(f"{n}") for n, agent in enumerate(agents)]
+    await asyncio.gather(*runs)
     for n, agent in enumerate(agents):
-        own = [one for one in hooks.events if one["session_id"] == agent.session_id]
-        assert [one["prompt"] for one in own if "prompt" in one] == [f"{n}"] * 2
-        paths = [one["tool_input"]["path"] for one in own if "tool_input" in one]
+        events = hooks.of_session(agent.session_id)
+        assert [e["prompt"] for e in events if "prompt" in e] == [f"{n}"] * 2
+        paths = [e["tool_input"]["path"] for e in events if "tool_input" in e]
         assert paths == [str(n)] * 2
     hooks = RecordedHooks({"BeforeTool": [['"path": "a"', "stop"]]})
     mode: Any = {"concurrent_invocation_mode": "unsafe_reentrant"}
-    agent = agent_of(hooks, calls("a"), calls("b"), "done", **mode)
+    agent = agent_of(hooks, looks("a"), looks("b"), "done", **mode)
     results = await asyncio.gather(*(agent.invoke_async(text) for text in "12"))
     assert sorted(map(str, results)) == ["done\n", "enough\n"]
     assert len(hooks.of("AfterTool")) == len(hooks.of("AfterAgent")) == 1
@@ -189,8 +182,8 @@ def test_plain_calls_share_one_warm_worker(tmp_path: Path) -> None:
     agent = agent_of(hooks, "one", "two")
     assert [str(agent(prompt)) for prompt in "ab"] == ["one\n", "two\n"]
     asyncio.run(hooks.config.dispose())
-    found = pids.read_text().split()
-    assert (len(found), len(set(found))) == (2, 1)
+    workers = pids.read_text().split()
+    assert (len(workers), len(set(workers))) == (2, 1)
 
 
 def same_id(*paths: str) -> list[Any]:
@@ -218,7 +211,8 @@ async def test_calls_with_one_id_are_judged_apart(replies: list[Any]) -> None:
     result = await agent.invoke_async("go")
     asked: list[str] = []
     while result.stop_reason == "interrupt" and len(asked) < 9:
-        asked += [one.reason["tool_input"]["path"] for one in result.interrupts or ()]
+        questions = [interrupt.reason for interrupt in result.interrupts or ()]
+        asked += [question["tool_input"]["path"] for question in questions]
         answers = approvals(result, {"by": {"a": True, "b": False}})
         result = await agent.invoke_async(answers)
     assert "b" in asked
@@ -232,11 +226,11 @@ async def test_calls_with_one_id_are_judged_apart(replies: list[Any]) -> None:
 
 async def test_checkpoint_is_a_pause_within_a_turn() -> None:
     hooks = RecordedHooks()
-    agent = agent_of(hooks, calls("a"), "done", checkpointing=True)
+    agent = agent_of(hooks, looks("a"), "done", checkpointing=True)
     result = await agent.invoke_async("go")
     while result.checkpoint is not None:
-        given: Any = {"checkpoint": result.checkpoint.to_dict()}
-        result = await agent.invoke_async({"checkpointResume": given})  # type: ignore[arg-type, unused-ignore]
+        checkpoint: Any = {"checkpoint": result.checkpoint.to_dict()}
+        result = await agent.invoke_async({"checkpointResume": checkpoint})  # type: ignore[arg-type, unused-ignore]
     assert str(result) == "done\n"
     assert hooks.names.count("BeforeAgent") == hooks.names.count("AfterAgent") == 1
 
@@ -248,21 +242,22 @@ def plain(name: str, *replies: Any, **more: Any) -> Agent:
     return Agent(model=model, name=name, tools=tools, **options)
 
 
-HELPS = reply("helper", input="look around")
+HELPS = calls(("helper", {"input": "look around"}))
 
 
 async def test_subagent_has_turns_of_its_own_when_called_and_may_have_hooks() -> None:
-    hooks, own = RecordedHooks(), RecordedHooks()
+    hooks, helper_hooks = RecordedHooks(), RecordedHooks()
     helper = plain("helper", "one", "two")
     await agent_of(hooks, HELPS, tools=[helper.as_tool()]).invoke_async("go")
     hooks.events.clear()
     await helper.invoke_async("and now alone")
     assert hooks.names[0] == "BeforeAgent"
     assert hooks.sessions == {helper.session_id}
-    helper = plain("helper", "seen it", hooks=[HooklineHooks(own.config)])
+    helper = plain("helper", "seen it", hooks=[HooklineHooks(helper_hooks.config)])
     hooks.events.clear()
     agent = agent_of(hooks, HELPS, tools=[helper.as_tool()])
     await agent.invoke_async("go")
-    assert (own.names[0], own.sessions) == ("SubagentStart", {agent.session_id})
+    assert helper_hooks.names[0] == "SubagentStart"
+    assert helper_hooks.sessions == {agent.session_id}
     assert "SubagentStart" not in hooks.names
     assert hooks.names.count("BeforeModel") == 2

@@ -1,4 +1,4 @@
-"""The adapter that the page builds passes the suite (issue 14 adapters)."""
+"""The adapter that the page builds passes the suite."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def test_the_page_shows_the_code_that_runs() -> None:
     shown = [
         line.strip() for block in blocks for line in block.split("```")[0].split("\n")
     ]
-    known = EXAMPLE.read_text() + Path(__file__).read_text()
+    code = EXAMPLE.read_text() + Path(__file__).read_text()
     assert blocks
-    assert [line for line in shown if line not in known] == []
+    assert [line for line in shown if line not in code] == []

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -75,42 +76,32 @@ def counted_translations() -> Iterator[Counter[str]]:
 
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 RESPONSE = {"choices": [{"message": {"role": "assistant", "content": "hello"}}]}
-MODEL_EVENTS: dict[str, Callable[[Config], Awaitable[Any]]] = {
-    "BeforeModel": lambda config: fire_before_model_hook(
-        config, REQUEST, translator=OpenAITranslator()
+MODEL_EVENTS: dict[str, Callable[..., Awaitable[Any]]] = {
+    "BeforeModel": partial(fire_before_model_hook, llm_request=REQUEST),
+    "BeforeToolSelection": partial(
+        fire_before_tool_selection_hook, llm_request=REQUEST
     ),
-    "BeforeToolSelection": lambda config: fire_before_tool_selection_hook(
-        config, REQUEST, translator=OpenAITranslator()
-    ),
-    "AfterModel": lambda config: fire_after_model_hook(
-        config, REQUEST, RESPONSE, translator=OpenAITranslator()
+    "AfterModel": partial(
+        fire_after_model_hook, llm_request=REQUEST, llm_response=RESPONSE
     ),
 }
 
 
 @pytest.mark.parametrize("event", list(MODEL_EVENTS))
-async def test_a_model_event_is_translated_once(event: str) -> None:
-    payloads = 2 if event == "AfterModel" else 1
-    hooks = RecordedHooks({event: None})
-    async with hooks.config as config:
-        with counted_translations() as counts:
-            await MODEL_EVENTS[event](config)
-    assert counts == {"OpenAITranslator": payloads}
-    assert hooks.events[0]["llm_request"]["messages"] == REQUEST["messages"]
-
-
-@pytest.mark.parametrize("event", list(MODEL_EVENTS))
-async def test_a_model_event_over_a_bus_is_translated_once_and_checked_on_arrival(
-    event: str,
+@pytest.mark.parametrize("is_remote", [False, True], ids=["here", "over a bus"])
+async def test_a_model_event_is_translated_once_and_checked_where_it_arrives(
+    event: str, is_remote: bool
 ) -> None:
-    """DELTA-HPAY-003: what arrives may come from any program, so it is checked."""
-    payloads = 2 if event == "AfterModel" else 1
+    """DELTA-HPAY-003: over a bus it may come from any program, so it is checked."""
     bus = InMemoryMessageBus()
     hooks = RecordedHooks({event: None}, bus=bus)
-    here = Config("s-2", ".", Settings.from_mapping({"enableHooks": False}))
-    here.use_hooks(RemoteHooks(HookBusClient(bus)))
+    config, translators = hooks.config, ["OpenAITranslator"]
+    if is_remote:
+        config = Config("s-2", ".", Settings.from_mapping({"enableHooks": False}))
+        config.use_hooks(RemoteHooks(HookBusClient(bus)))
+        translators.append("StableTranslator")
     async with hooks.system:
         with counted_translations() as counts:
-            await MODEL_EVENTS[event](here)
-    assert counts == {"OpenAITranslator": payloads, "StableTranslator": payloads}
+            await MODEL_EVENTS[event](config, translator=OpenAITranslator())
+    assert counts == dict.fromkeys(translators, 2 if event == "AfterModel" else 1)
     assert hooks.events[0]["llm_request"]["messages"] == REQUEST["messages"]

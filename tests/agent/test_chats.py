@@ -16,6 +16,7 @@ import pytest
 from hookline import Config
 from hookline.agent import (
     Agent,
+    AnthropicModel,
     ChatSession,
     Ending,
     Role,
@@ -24,10 +25,8 @@ from hookline.agent import (
     Turn,
 )
 from hookline.testing.modelapi import Answer
-from tests.support.model_calls import SDKS, ScriptedServer, model_of
+from tests.support.model_calls import SDKS, ScriptedServer, client_of, model_of
 from tests.support.recorded_events import RecordedHooks, warnings_of
-
-LOOK = ScriptedReply("let me look", (("look", {"path": "a"}),))
 
 
 def look(path: str) -> str:
@@ -95,20 +94,6 @@ async def test_an_aborted_stream_fires_no_after_model_and_keeps_no_history(
     assert (hooks.names, history) == ([], [])
 
 
-async def test_a_message_after_the_model_follows_the_answers_of_its_tools() -> None:
-    """Seed 004 section 6.2: those come right after their calls."""
-    hooks = RecordedHooks({"AfterModel": {"systemMessage": "mind the gap"}})
-    model = ScriptedModel([LOOK, "done"])
-    async with hooks.config:
-        agent = Agent(hooks.config, model, [look])
-        await agent.run("hi")
-    assert [turn.role for turn in agent.chat.history] == [
-        *(Role.USER, Role.MODEL, Role.TOOLS, Role.SYSTEM, Role.MODEL)
-    ]
-    assert "mind the gap" not in str(model.requests[0]["messages"])
-    assert "[System] mind the gap" in str(model.requests[1]["messages"])
-
-
 async def test_session_end_says_when_the_agent_failed() -> None:
     hooks = RecordedHooks({"SessionStart": None, "SessionEnd": None})
     async with hooks.config:
@@ -122,12 +107,15 @@ async def test_session_end_says_when_the_agent_failed() -> None:
     assert len(hooks.events) == 4
 
 
-async def test_a_cancelled_tool_leaves_no_call_without_an_answer() -> None:
-    started = asyncio.Event()
+async def test_a_cancelled_agent_cancels_and_answers_its_tool_calls() -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:
         started.set()
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
 
     model = ScriptedModel([ScriptedReply("", (("wait", {}),))])
     agent = Agent(Config("s-1"), model, [wait])
@@ -136,6 +124,7 @@ async def test_a_cancelled_tool_leaves_no_call_without_an_answer() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert cancelled.is_set()
     calls, answers = agent.chat.history[-2:]
     assert [answer.call for answer in answers.answers] == list(calls.calls)
     assert answers.role is Role.TOOLS
@@ -178,3 +167,29 @@ async def test_agents_send_turns_with_tools_back_as_the_service_wrote_them(
         body.index(text) for text in ("let me see", "text of a.txt", "wrote 1 to b")
     ]
     assert places == sorted(places)
+
+
+async def test_plain_clients_block_no_loop_and_streams_that_are_left_are_closed(
+    model_server: ScriptedServer,
+) -> None:
+    model_server.answers("one two", "one two")
+    model_server.gate = threading.Event()
+    client = client_of("anthropic", model_server)
+    model = AnthropicModel(client, "m")
+    chunks: list[Any] = []
+    started = asyncio.Event()
+
+    async def read() -> None:
+        async for chunk in model.stream(model.build([], [], None)):
+            chunks.append(chunk)
+            started.set()
+
+    work = asyncio.create_task(read())
+    await started.wait()
+    model_server.gate.set()  # the stream waits for this, and this loop runs
+    await work
+    assert model.text_of(model.assemble(chunks)) == "one two"
+    stream: Any = model.stream(model.build([], [], None))
+    assert (await anext(stream)).type == "message_start"
+    await stream.aclose()
+    client.close()

@@ -1,6 +1,6 @@
 """Ways past the hooks of a client that somebody who reads the SDKs' source tries.
 
-Issue 14, "Clients: one line", and issue 12.5: nothing slips past.
+Each of them is a call that no hook would see: it must be refused, or pass the hooks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What hooked clients refuse beside what ``tests/pins/clients`` records.
 
-Issue 14, "Clients: one line": each method passes the hooks or is refused.
+Whatever a client can send passes the hooks or is refused: nothing is sent unseen.
 """
 
 from __future__ import annotations

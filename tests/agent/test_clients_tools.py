@@ -1,7 +1,7 @@
 """Functions, toolsets and MCP sessions that the SDKs call for a hooked client.
 
 What hooks do to the tools of every way of calling is recorded in
-``tests/pins/clients``. Issue 14, "Clients: one line"; protocol.md#events, #callers.
+``tests/pins/clients``. protocol.md#events and #callers.
 """
 
 from __future__ import annotations
@@ -339,23 +339,6 @@ def test_a_runner_made_by_hand_is_refused_while_there_are_tool_hooks(
         with pytest.raises(UnhookedCallError, match="tool_runner"):
             runner.until_done()
     assert not model_server.requests
-
-
-@pytest.mark.parametrize("answer", [True, False])
-def test_a_person_is_asked_about_a_tool_of_a_runner(
-    model_server: ScriptedServer, answer: bool
-) -> None:
-    model_server.answers(WRITE, "done")
-    hooks, functions = (
-        RecordedHooks({"BeforeTool": {"decision": "ask"}}),
-        RecordedFunctions(),
-    )
-    plain = client_of("anthropic", model_server)
-    with hooked(plain, hooks.config, confirm=lambda _: answer) as client:
-        tools = functions.of("anthropic", "sync")
-        messages: Any = client.beta.messages
-        messages.tool_runner(**MESSAGES, tools=tools).until_done()
-    assert functions.calls == ([["write_file", "a", 1]] if answer else [])
 
 
 async def test_tools_of_two_conversations_at_once_do_not_mix(

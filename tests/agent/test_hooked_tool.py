@@ -1,7 +1,7 @@
 """Functions as hooked tools: loops and threads, arguments, generators that are left.
 
 What hooks do to functions of every kind is recorded in
-``tests/pins/agent/hooked_functions.json``. DESIGN, hooked_tool; issues 12.1 and 17.
+``tests/pins/agent/hooked_functions.json``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -83,7 +83,7 @@ async def test_async_functions_pass_their_hooks_on_the_callers_loop() -> None:
     assert inspect.iscoroutinefunction(write)
     assert (await write("a")).startswith("wrote b\n\n")
     assert hooks.events[0]["tool_name"] == "my_write"
-    assert background_threads() == others
+    assert background_threads() <= others
     await hooks.config.dispose()
 
 
@@ -343,7 +343,7 @@ async def test_functions_describe_themselves_to_the_model(settings: Any) -> None
 
 
 def test_mistakes_with_hooked_tool_say_what_to_write() -> None:
-    """Issue 17: ``@hooked_tool`` without ``(config)``, and adapters without one."""
+    """``@hooked_tool`` without ``(config)``, and adapters without one."""
     tool: Any = hooked_tool
     given: dict[Any, str] = {
         print: "builtin_function_or_method 'print'",
@@ -532,7 +532,7 @@ def stop_by_throw(items: Any) -> None:
 def test_a_generator_that_is_stopped_early_is_shown_to_hooks_once(
     stop: Callable[[Any], None],
 ) -> None:
-    """Issue 17: generators fire AfterTool when they end, also when they are left."""
+    """Generators fire AfterTool when they end, also when they are left."""
     hook = LateHook()
     closed: list[int] = []
 
@@ -551,17 +551,23 @@ def test_a_generator_that_is_stopped_early_is_shown_to_hooks_once(
     asyncio.run(hook.config.dispose())
 
 
-@pytest.mark.parametrize("how", ["break", "aclose", "cancel", "collected"])
+@pytest.mark.parametrize(
+    "how", ["break", "aclose", "cancel", "collected", "cancel while held back"]
+)
 async def test_an_async_generator_that_is_stopped_early_is_shown_to_hooks_once(
     how: str,
 ) -> None:
-    """Issue 17: break, close, cancellation, or nobody holds it any more."""
+    """Break, close, cancellation, or nobody holds it any more."""
     hook = LateHook()
     waiting = asyncio.Event()
+    is_cancelled = how.startswith("cancel")
+    if how == "cancel while held back":
+        hook.listen()
 
     @hooked_tool(hook.config)
     async def numbers() -> AsyncGenerator[int, None]:
-        hook.listen()
+        if how != "cancel while held back":
+            hook.listen()
         yield 1
         waiting.set()
         await asyncio.Event().wait()
@@ -580,35 +586,12 @@ async def test_an_async_generator_that_is_stopped_early_is_shown_to_hooks_once(
             del items
         else:
             task = asyncio.create_task(consume())
-            if how == "cancel":
+            if is_cancelled:
                 await waiting.wait()
                 task.cancel()
             await asyncio.wait([task])
-            assert task.cancelled() is (how == "cancel")
+            assert task.cancelled() is is_cancelled
         gc.collect()
         await asyncio.wait_for(hook.has_run.wait(), 30)
-    expected = [1, "Error: CancelledError"] if how == "cancel" else [1]
+    expected = [1, "Error: CancelledError"] if is_cancelled else [1]
     assert hook.contents == [expected]
-
-
-async def test_a_cancelled_generator_that_was_held_back_is_shown_to_hooks() -> None:
-    hooks = RecordedHooks({"AfterTool": None})
-    waiting = asyncio.Event()
-
-    @hooked_tool(hooks.config)
-    async def lines() -> AsyncIterator[str]:
-        yield "a"
-        waiting.set()
-        await asyncio.Event().wait()
-
-    async def consume() -> list[str]:
-        return [line async for line in lines()]
-
-    async with hooks.config:
-        task = asyncio.create_task(consume())
-        await waiting.wait()
-        task.cancel()
-        await asyncio.wait([task])
-    assert task.cancelled()
-    [event] = hooks.events
-    assert event["tool_response"]["llmContent"] == ["a", "Error: CancelledError"]

@@ -1,4 +1,8 @@
-"""Plain tools whose hooks run on other machines: a verdict, and promptly."""
+"""Plain tools whose hooks run on other machines: a verdict, and promptly.
+
+Two tests look inside the bus: how many connections it holds for other loops cannot be
+seen from outside, nor can its loop be ended at the moment that matters.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +87,7 @@ def is_denied_promptly(tool: Tool) -> bool:
 async def test_plain_tool_called_on_the_loop_of_the_bus(
     server: NatsServer, prefix: str
 ) -> None:
-    """Issue 12.15: that loop cannot run while the tool is called."""
+    """That loop cannot run while the tool is called."""
     async with await NatsBus.connect(server.url, prefix=prefix) as bus:
         tool = Tool(bus)
         assert is_denied_promptly(tool)
@@ -95,7 +99,7 @@ async def test_plain_tool_called_on_the_loop_of_the_bus(
 async def test_fire_sync_on_the_loop_of_the_bus_and_in_threads(
     server: NatsServer, prefix: str
 ) -> None:
-    """Issue 14: fire_sync works with a running loop, from any thread, over a bus."""
+    """``fire_sync`` works with a running loop, from any thread, over a bus."""
     given: dict[str, Any] = {"tool_name": "write", "tool_input": {}}
     async with await NatsBus.connect(server.url, prefix=prefix) as bus:
         config = Tool(bus).config

@@ -1,21 +1,15 @@
-"""Guards hold whatever type a tool's arguments have.
-
-protocol.md#process, issue 12.1
-"""
+"""Guards hold whatever type a tool's arguments have (protocol.md#process)."""
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import sys
 import types
 from collections import ChainMap, UserDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import attrs
-import msgspec
 import pydantic
 import pytest
 from google.genai import types as genai_types
@@ -32,6 +26,16 @@ from hookline.recipes import hooks as recipes
 from hookline.testing.modelapi import Answer
 from tests.support.model_calls import ScriptedServer, client_of, closing_client
 from tests.support.recorded_events import RecordedHooks, specific
+from tests.support.typed_values import (
+    Attrs,
+    Kind,
+    Located,
+    LyingText,
+    Named,
+    SlottedRecord,
+    Struct,
+    Word,
+)
 
 README_GUARD = """
 from hookline.script import block, run
@@ -50,27 +54,13 @@ class Name(enum.Enum):
     ENV = ".env"
 
 
-class TextName(enum.StrEnum):
-    ENV = ".env"
-
-
-class Text(str):
-    def __str__(self) -> str:
-        return "ok.txt"
-
-
-class Located:
-    def __fspath__(self) -> str:
-        return ".env"
-
-
 PATHS: dict[str, Any] = {
     "text": ".env",
     "path": Path(".env"),
     "enum": Name.ENV,
-    "str enum": TextName.ENV,
-    "enum of a path": enum.Enum("Where", {"ENV": Path(".env")}).ENV,  # type: ignore[attr-defined] # made here
-    "lying text": Text(".env"),
+    "str enum": Word.ENV,
+    "enum of a path": Kind.ENV,
+    "lying text": LyingText(".env"),
     "path-like": Located(),
     "bytes": b".env",
 }
@@ -125,30 +115,12 @@ class Target(pydantic.BaseModel):
     size: int = 1
 
 
-@dataclasses.dataclass
-class Record:
-    path: Path
-
-
-@attrs.define
-class Attrs:
-    path: Path
-
-
-class Struct(msgspec.Struct):
-    path: Path
-
-
-class Pair(NamedTuple):
-    path: Path
-
-
 TARGETS: dict[str, Any] = {
     "pydantic": Target(path=Path(".env")),
-    "dataclass": Record(Path(".env")),
+    "dataclass": SlottedRecord(Path(".env")),
     "attrs": Attrs(Path(".env")),
     "struct": Struct(Path(".env")),
-    "named tuple": Pair(Path(".env")),
+    "named tuple": Named(Path(".env")),
     "mapping proxy": types.MappingProxyType({"path": Path(".env")}),
     "user dict": UserDict({"path": Path(".env")}),
     "chain map": ChainMap({"path": Path(".env")}),
@@ -190,10 +162,9 @@ async def test_a_whole_input_may_be_any_mapping(
     inputs: list[dict[Any, Any]] = []
     async with config:
         await execute_tool_with_hooks(config, "write_file", given, inputs.append)
-        system = config.get_hook_system()
-        assert system is not None
-        fired = await system.event_handler.fire_before_tool_event("write_file", given)
-        await system.event_handler.fire(
+        handler = hooks.system.event_handler
+        fired = await handler.fire_before_tool_event("write_file", given)
+        await handler.fire(
             "BeforeTool", {"tool_name": "write_file", "tool_input": given}
         )
     seen = {"path": ".env", ".env": 1}
@@ -235,18 +206,13 @@ async def test_automatic_calling_shows_models_as_objects(
 
 
 async def test_a_guard_on_a_bus_sees_the_same(tmp_path: Path) -> None:
-    hooks = RecordedHooks({"BeforeTool": [guard(tmp_path, "readme"), None]})
-    config = hooks.config
     bus = InMemoryMessageBus()
-    system = config.get_hook_system()
-    assert system is not None
+    hooks = RecordedHooks({"BeforeTool": [guard(tmp_path, "readme"), None]}, bus=bus)
     agent = Config("s-2", tmp_path, Settings())
     agent.use_hooks(RemoteHooks(HookBusClient(bus), session_id="s-2"))
-    async with config:
-        await system.initialize()
-        system.event_handler.listen(bus)
+    async with hooks.system as system:
         given = types.MappingProxyType(
-            {"path": Path(".env"), "more": Record(Path("a"))}
+            {"path": Path(".env"), "more": SlottedRecord(Path("a"))}
         )
         result = await execute_tool_with_hooks(agent, "write_file", given, print)
         deep: Any = {"path": ".env"}
@@ -274,7 +240,7 @@ async def test_what_hooks_leave_alone_stays_the_very_object() -> None:
     )
     hook = {"command": f'{sys.executable} -c "{code}"'}
     config = RecordedHooks({"BeforeTool": {"$process": hook}}).config
-    target, path, inputs = Record(Path("a")), Path("b"), []
+    target, path, inputs = SlottedRecord(Path("a")), Path("b"), []
 
     @hooked_tool(config)
     def write_file(target: Any, path: Any, **more: Any) -> str:
@@ -310,7 +276,7 @@ async def test_a_changed_value_has_the_type_of_the_old_one() -> None:
 async def test_a_result_is_shown_to_hooks_as_what_it_means() -> None:
     hooks = RecordedHooks({"AfterTool": None})
     config = hooks.config
-    value = {"found": [Path("a")], "record": Record(Path("b")), "name": Name.ENV}
+    value = {"found": [Path("a")], "record": SlottedRecord(Path("b")), "name": Name.ENV}
 
     @hooked_tool(config)
     def find() -> dict[str, object]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hookline import Config
+from hookline import Config, HookEventName, HookSystem
 from hookline.agent import (
     execute_tool_with_hooks,
     fire_after_agent_hook,
@@ -23,57 +21,41 @@ from hookline.agent import (
     fire_subagent_start_hook,
     fire_subagent_stop_hook,
 )
-from hookline.engine.handler import HookEventHandler
-from hookline.engine.planner import HookPlanner
-from hookline.engine.registry import HookRegistry
-from hookline.engine.runner import HookRunner
-from hookline.engine.system import HookSystem
-from tests.support.recorded_events import RecordedHooks
+from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
+from tests.support.recorded_events import DENY, RecordedHooks
 
 REQUEST = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 RESPONSE = {"candidates": [{"content": {"role": "model", "parts": [{"text": "yo"}]}}]}
-KINDS = (HookSystem, HookRegistry, HookPlanner, HookRunner, HookEventHandler)
 
 
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Counts what is constructed."""
-    counts: Counter[str] = Counter()
-
-    def counting(kind: type) -> Any:
-        original = vars(kind)["__init__"]
-
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            counts[kind.__name__] += 1
-            original(self, *args, **kwargs)
-
-        return init
-
-    for kind in KINDS:
-        monkeypatch.setattr(kind, "__init__", counting(kind))
-    return counts
-
-
-async def test_triggers_build_the_hook_system_once_and_reuse_it(
-    built: Counter[str],
-) -> None:
-    config = RecordedHooks({"BeforeTool": {"$process": {"command": "true"}}}).config
-    assert built == {}
-    async with config:
-        for _ in range(3):
-            await execute_tool_with_hooks(config, "t", {}, lambda given: given)
-            await fire_before_model_hook(config, REQUEST)
-            await fire_after_model_hook(config, REQUEST, RESPONSE)
-            await fire_before_tool_selection_hook(config, REQUEST)
+async def test_triggers_fire_every_event_on_the_hook_system_of_their_config() -> None:
+    """Another one would not have the functions that are registered on the first."""
+    hooks = RecordedHooks(dict.fromkeys(HookEventName))
+    async with hooks.config as config:
+        for _ in range(2):
             await fire_session_start_hook(config)
             await fire_before_agent_hook(config, "p")
-            await fire_after_agent_hook(config, "p", "r")
+            await fire_before_tool_selection_hook(config, REQUEST)
+            await fire_before_model_hook(config, REQUEST)
+            await fire_after_model_hook(config, REQUEST, RESPONSE)
+            await execute_tool_with_hooks(config, "t", {}, lambda given: given)
             await fire_notification_hook(config, "m")
-            await fire_pre_compress_hook(config)
             await fire_subagent_start_hook(config, "a-1", "reviewer")
             await fire_subagent_stop_hook(config, "a-1", "reviewer")
+            await fire_pre_compress_hook(config)
+            await fire_after_agent_hook(config, "p", "r")
             await fire_session_end_hook(config)
-    assert built == {kind.__name__: 1 for kind in KINDS}
+        assert config.get_hook_system() is hooks.system
+    assert set(hooks.names) == set(HookEventName)
+    assert (
+        hooks.names
+        == [
+            *("SessionStart", "BeforeAgent", "BeforeToolSelection", "BeforeModel"),
+            *("AfterModel", "BeforeTool", "AfterTool", "Notification", "SubagentStart"),
+            *("SubagentStop", "PreCompress", "AfterAgent", "SessionEnd"),
+        ]
+        * 2
+    )
 
 
 class BrokenSystem(HookSystem):
@@ -130,3 +112,17 @@ async def test_hooks_that_cannot_be_reached_block_only_where_their_policy_says_s
     else:
         BrokenSystem(config)
     assert ("Blocked by" in await CALLS[event](config)) is (policy == "block")
+    assert await config.session("a").has_hooks(event)  # so that nothing is shown early
+
+
+async def test_hooks_on_a_bus_are_asked_when_those_here_cannot_be_reached() -> None:
+    bus = InMemoryMessageBus()
+    there = RecordedHooks({"BeforeTool": DENY}, bus=bus)
+    config = BrokenConfig("s-1")
+    config.use_hooks(RemoteHooks(HookBusClient(bus)))
+    session = config.session("a", transcript_path="t")
+    async with there.system:
+        result = await execute_tool_with_hooks(session, "t", {}, lambda _: "ran")
+    assert result.text == "no"
+    [event] = there.events
+    assert (event["session_id"], event["transcript_path"]) == ("a", "t")

@@ -10,7 +10,7 @@ import pytest
 
 from hookline.bus import HookBusClient, NatsBus
 from hookline.bus.server import RequestServer
-from tests.support.nats import NatsServer, WorkerProcess, serving_bus
+from tests.support.nats import NatsServer, WorkerProcess
 
 
 class Fleet:
@@ -24,8 +24,9 @@ class Fleet:
         return await self.serve(RequestServer(handler, **options).handle_request)
 
     async def serve(self, handle: Any) -> NatsBus:
-        bus = await serving_bus(self.server.url, self.prefix, handle)
-        self._stack.push_async_callback(bus.close)
+        bus = await self.bus()
+        bus.serve(handle)
+        await bus.ready()
         return bus
 
     async def process(self, mode: str = "answer", **options: Any) -> WorkerProcess:

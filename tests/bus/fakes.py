@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.bus.trace import TraceContext
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import (
@@ -28,30 +27,14 @@ class RecordingHandler:
         self.calls: list[dict[str, Any]] = []
 
     async def fire_validated(
-        self,
-        event: HookEventName,
-        fields: Mapping[str, Any],
-        *,
-        session_id: str | None,
-        transcript_path: str | None,
-        correlation_id: str,
-        trace: TraceContext | None = None,
+        self, event: HookEventName, fields: Mapping[str, Any], **more: Any
     ) -> ProcessedHookResult:
-        self.calls.append(
-            {
-                "event": event,
-                "fields": dict(fields),
-                "session_id": session_id,
-                "transcript_path": transcript_path,
-                "correlation_id": correlation_id,
-            }
-        )
-        return self.result or nothing_matched()
+        self.calls.append({"event": event, "fields": dict(fields), **more})
+        nothing_matched = ProcessedHookResult(aggregated=make_empty_success_result())
+        return self.result or nothing_matched
 
-    def tell_invalid(
-        self, event: HookEventName | None, problem: str, trace: TraceContext
-    ) -> None:
-        pass
+    def tell_invalid(self, *problems: object) -> None:
+        """Nobody is told."""
 
 
 class RaisingHandler(RecordingHandler):
@@ -85,12 +68,8 @@ class GatedHandler(RecordingHandler):
             await self.entered.wait_for(lambda: self.inside >= count)
 
 
-def nothing_matched() -> ProcessedHookResult:
-    return ProcessedHookResult(aggregated=make_empty_success_result())
-
-
-def failed_at(stage: Stage) -> ProcessedHookResult:
-    envelope = build_failure_envelope(ValueError("it broke"), stage)
+def failed_at(stage: Stage, problem: str = "it broke") -> ProcessedHookResult:
+    envelope = build_failure_envelope(ValueError(problem), stage)
     return ProcessedHookResult(aggregated=envelope)
 
 
@@ -99,7 +78,7 @@ def result_of(
 ) -> ProcessedHookResult:
     """What the handler returns if one hook returns this output."""
     output, warnings = read_output(wire, event)
-    one = HookExecutionResult(
+    result = HookExecutionResult(
         hook_name="guard",
         hook_type="command",
         source="project",
@@ -113,6 +92,9 @@ def result_of(
         warnings=warnings,
     )
     aggregated = AggregatedHookResult(
-        final_output=output, all_outputs=[output], hook_results=[one], total_duration=2
+        final_output=output,
+        all_outputs=[output],
+        hook_results=[result],
+        total_duration=2,
     )
     return process_common_hook_output_fields(aggregated, event)

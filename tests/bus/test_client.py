@@ -12,7 +12,6 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan
 
-import hookline.bus
 from hookline.bus import HookBusClient, InMemoryMessageBus
 from hookline.bus.server import RequestServer
 from hookline.protocol.events import HookEventName
@@ -34,7 +33,10 @@ async def test_concurrent_requests_each_get_their_own_answer() -> None:
     """With an id of the caller's, a new one each time, or one that several share."""
     client = HookBusClient(serving(RecordingHandler()))
     ids = [*(f"c-{n}" for n in range(100)), *["same"] * 5]
-    asked = [client.request("BeforeTool", TOOL, correlation_id=one) for one in ids]
+    asked = [
+        client.request("BeforeTool", TOOL, correlation_id=correlation_id)
+        for correlation_id in ids
+    ]
     new = [client.request(HookEventName.BeforeTool, TOOL) for _ in range(2)]
     responses = await asyncio.gather(*asked, *new)
     assert [response["correlationId"] for response in responses[:-2]] == ids
@@ -52,11 +54,9 @@ async def test_requester_that_waits_without_end_gets_its_answer() -> None:
         assert response["processed"]["blocked"] is True
 
 
-def test_unknown_words_and_names_raise() -> None:
+def test_unknown_on_error_raises() -> None:
     with pytest.raises(ValueError, match="maybe"):
         HookBusClient(InMemoryMessageBus(), on_error="maybe")
-    with pytest.raises(AttributeError, match=r"hookline\.bus.*'Carrier'"):
-        getattr(hookline.bus, "Carrier")  # noqa: B009 - a checker knows it is missing
 
 
 async def test_input_that_cannot_be_shown_whole_is_a_block() -> None:
@@ -99,15 +99,27 @@ async def test_lost_request_is_sent_again_only_as_often_as_asked() -> None:
     ):
         bus = LosingBus(losses)
         RequestServer(RecordingHandler(), bus).subscribe()
+        # What is to be answered has time for it on a busy machine.
+        limit_ms = 400 if code == "timeout" else 2800
         response: Any = await HookBusClient(bus).request(
-            "BeforeTool", event_input, timeout_s=0.4, retries=retries
+            "BeforeTool", event_input, timeout_s=limit_ms / 1000, retries=retries
         )
         assert response.get("error", {}).get("code") == code
         assert len(bus.sent) == sent
         assert len({request["correlationId"] for request in bus.sent}) == 1
         left_ms = [request["timeoutMs"] for request in bus.sent]
-        assert all(0 < one <= 400 for one in left_ms)
-        assert left_ms[0] == math.ceil(400 / (retries + 1))
+        assert all(0 <= left <= limit_ms for left in left_ms)
+        assert left_ms[0] == math.ceil(limit_ms / (retries + 1))
+
+
+async def test_request_that_nobody_took_is_sent_again() -> None:
+    """No worker may be there for a moment while workers are replaced."""
+    bus = InMemoryMessageBus()
+    request = HookBusClient(bus).request("BeforeTool", TOOL, retries=1)
+    asking = asyncio.create_task(request)
+    await asyncio.sleep(0)  # nobody was there, and it pauses
+    RequestServer(RecordingHandler(), bus).subscribe()
+    assert (await asking)["success"]
 
 
 class FaultyBus(InMemoryMessageBus):
@@ -192,7 +204,7 @@ async def test_answer_does_not_keep_others_from_the_request() -> None:
 
 
 async def test_requester_sends_the_context_of_its_span() -> None:
-    """Issue 16: OpenTelemetry; a span of the host may raise."""
+    """OpenTelemetry; a span of the host may raise."""
 
     class BrokenSpan(NonRecordingSpan):
         def get_span_context(self) -> Any:
@@ -219,27 +231,15 @@ async def test_bus_or_carrier_that_fails_is_a_failed_response() -> None:
         async def request(self, request: Any, timeout_s: float) -> Any:
             raise RuntimeError("the carrier broke")
 
-    for bus, code, message, timeout_s in (
-        (
-            InMemoryMessageBus(),
-            "no_responders",
-            "no handler is subscribed to hook requests",
-            100,
-        ),
-        (
-            FaultyBus("raises at once"),
-            "no_responders",
-            "the bus failed: OSError('the line is dead')",
-            100,
-        ),
-        (FaultyBus("hangs at once"), "timeout", "no response within 0.05 s", 0.05),
-        (
-            BrokenCarrier(None),
-            "no_responders",
-            "the bus failed: RuntimeError('the carrier broke')",
-            100,
-        ),
-    ):
+    failures: dict[Any, str] = {
+        InMemoryMessageBus(): "no handler is subscribed to hook requests",
+        FaultyBus("raises at once"): "the bus failed: OSError('the line is dead')",
+        FaultyBus("hangs at once"): "no response within 0.05 s",
+        BrokenCarrier(None): "the bus failed: RuntimeError('the carrier broke')",
+    }
+    for bus, message in failures.items():
+        hangs = message.startswith("no response")
+        code, timeout_s = ("timeout", 0.05) if hangs else ("no_responders", 100)
         if isinstance(bus, FaultyBus):
             bus.subscribe(REQUEST, lambda _: None)
         client = HookBusClient(bus, "block")

@@ -1,4 +1,4 @@
-"""What the log says about a connection (issue 16: connections lost and regained).
+"""What the log says about a connection.
 
 ``ConnectionLog`` is called for what a server cannot be made to do in a test: a thousand
 errors, and each kind of address.
@@ -20,13 +20,13 @@ def log(caplog: pytest.LogCaptureFixture) -> ConnectionLog:
 
 
 def test_an_address_is_shown_without_credentials() -> None:
-    for address, shown in (
+    for address, public in (
         ("nats://me:secret@bus:4222", "nats://bus:4222"),
         ("nats://token@bus:4222", "nats://bus:4222"),
         ("me:se@cret@bus:4222", "nats://bus:4222"),
         ("tls://bus", "tls://bus"),
     ):
-        assert without_password(address) == shown
+        assert without_password(address) == public
 
 
 def test_an_error_is_logged_once_in_a_while_however_often_it_happens(
@@ -36,12 +36,12 @@ def test_an_error_is_logged_once_in_a_while_however_often_it_happens(
     for number in range(1000):
         log.note_error("nats: slow consumer, messages dropped")
         log.note_error(f"refused {number % 2}", of_network=True)
-    assert [one.getMessage() for one in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "nats: slow consumer, messages dropped",
         "nats: refused 0",
         "nats: refused 1",
     ]
-    levels = [one.levelno for one in caplog.records]
+    levels = [record.levelno for record in caplog.records]
     assert levels == [logging.WARNING, logging.INFO, logging.INFO]
 
 

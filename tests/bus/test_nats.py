@@ -14,10 +14,11 @@ from hookline.bus.server import RequestServer
 from hookline.errors import BusConnectionError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.results import Stage
 from tests.support.nats import codes
 
 from .conftest import Fleet
-from .fakes import GatedHandler, RecordingHandler, result_of
+from .fakes import GatedHandler, RecordingHandler, failed_at, result_of
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 BEFORE_TOOL = HookEventName.BeforeTool
@@ -90,11 +91,16 @@ async def test_response_over_the_limit_keeps_what_was_decided(fleet: Fleet) -> N
     assert "more than the server accepts" in changed["error"]["message"]
     assert "processed" not in changed
 
-    kept = await answered(HookEventName.AfterTool, withheld)
-    assert kept["error"]["code"] == "payload_too_large"
-    assert kept["output"]["finalOutput"] == {
+    withholding = await answered(HookEventName.AfterTool, withheld)
+    assert withholding["error"]["code"] == "payload_too_large"
+    assert withholding["output"]["finalOutput"] == {
         "hookSpecificOutput": {"withholdResult": True}
     }
+
+    handler.result = failed_at(Stage.PLANNING, "x" * 2_000_000)
+    failed = await client.request(BEFORE_TOOL, TOOL)
+    assert failed["error"]["code"] == "payload_too_large"
+    assert failed["error"]["details"]["cause"] == "planning_failure"
 
 
 async def test_values_that_are_hard_to_encode_still_arrive(fleet: Fleet) -> None:
@@ -169,7 +175,7 @@ async def test_unsubscribing_worker_drops_no_request_that_reached_it(
     for _ in range(25):
         await (await fleet.serve(hooks.handle_request)).drain()
     stop.set()
-    answered = [one for many in await asyncio.gather(*asking) for one in many]
+    answered = [response for many in await asyncio.gather(*asking) for response in many]
     assert codes(answered) == {"success": len(answered)}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
 from time import monotonic
 from typing import Any
 
@@ -40,12 +41,11 @@ class Asked:
         return ids == sorted(f"c-{n}" for n in range(count))
 
     def pids(self, start: int = 0) -> dict[str, int]:
-        counted: dict[str, int] = {}
-        for response in self.responses[start:]:
-            if response["success"]:
-                pid = response["processed"]["systemMessage"]
-                counted[pid] = counted.get(pid, 0) + 1
-        return counted
+        return Counter(
+            response["processed"]["systemMessage"]
+            for response in self.responses[start:]
+            if response["success"]
+        )
 
 
 async def test_two_workers_share_a_thousand_requests_each_answered_once(

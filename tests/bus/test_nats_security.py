@@ -79,7 +79,7 @@ async def test_agent_and_worker_of_another_queue_cannot_answer(
 async def test_agent_that_may_not_hear_answers_is_told_at_once_and_asks_once(
     guarded: NatsServer,
 ) -> None:
-    """Issue 17: a forgotten inbox prefix took the whole deadline, 70 s by default."""
+    """A forgotten inbox prefix took the whole deadline, 70 s by default."""
     handler = RecordingHandler()
     async with (
         await as_worker(guarded, handler),
@@ -104,7 +104,7 @@ async def logged(caplog: pytest.LogCaptureFixture, *texts: str) -> None:
 async def test_a_worker_whose_rights_are_taken_away_is_not_connected(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Issue 16: it reconnects, and gets no requests."""
+    """It reconnects, and gets no requests."""
     config = tmp_path / "nats.conf"
     allowed = "authorization: {users: [{user: worker, password: secret-of-worker}]}"
     denied = allowed.replace("}]", ", permissions: {subscribe: {deny: '>'}}}]")
@@ -128,7 +128,7 @@ async def test_a_worker_whose_rights_are_taken_away_is_not_connected(
 async def test_refused_login_fails_at_once_and_says_what_to_check(
     guarded: NatsServer,
 ) -> None:
-    """Issue 17: 'Authorization Violation' alone has no next step."""
+    """'Authorization Violation' alone has no next step."""
     for options in ({}, {"user": "coder", "password": "guessed"}):
         with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:
             await NatsBus.connect(guarded.url, timeout_s=60, **options)
@@ -139,7 +139,7 @@ async def test_refused_login_fails_at_once_and_says_what_to_check(
 async def test_name_that_matches_other_subjects_is_refused(
     server: NatsServer, subtests: pytest.Subtests
 ) -> None:
-    """Issue 12.15: with a wildcard a worker would take every team's requests."""
+    """With a wildcard a worker would take every team's requests."""
     bus = await NatsBus.connect(server.url)
     for name in (
         *("*", ">", "a.*", "*.a", "a.>", "a*", "a>b", "", ".", "a.", ".a", "a..b"),

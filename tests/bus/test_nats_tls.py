@@ -1,6 +1,6 @@
 """TLS, and the options of the command line that lead to it.
 
-TLS given is TLS or nothing: not a byte goes out in clear (issue 12.15).
+TLS given is TLS or nothing: not a byte goes out in clear.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def test_the_end_of_a_connection_with_tls_is_no_warning_of_asyncio(
         server.stop()
         while bus.is_connected:  # noqa: ASYNC110 - the bus has no event to wait on
             await asyncio.sleep(0.01)
-    assert [one for one in caplog.records if one.name == "asyncio"] == []
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def test_requests_go_over_tls_with_certificates_on_both_sides(
@@ -102,7 +102,7 @@ async def test_connection_without_a_certificate_is_refused(
         for names in (("ca",), ())
     ]
     errors = await asyncio.gather(
-        *(connect(one, timeout_s=1.0) for one in options for _ in range(12)),
+        *(connect(option, timeout_s=1.0) for option in options for _ in range(12)),
         return_exceptions=True,
     )
     assert {type(error) for error in errors} == {BusConnectionError}
@@ -133,9 +133,9 @@ async def test_password_in_the_address_is_warned_about_and_never_shown(
     options = options_of("--bus", "nats://me:hunter2@127.0.0.1:1")
     with pytest.raises(BusConnectionError) as caught:
         await connect(options, timeout_s=0.1)
-    shown = capsys.readouterr().err
-    assert "--password-file" in shown
-    assert "hunter2" not in shown + str(caught.value)
+    printed = capsys.readouterr().err
+    assert "--password-file" in printed
+    assert "hunter2" not in printed + str(caught.value)
 
 
 class Relay:
@@ -201,9 +201,9 @@ async def relay(stack: AsyncExitStack, **what: Any) -> Relay:
 
 
 def context(folder: Path) -> ssl.SSLContext:
-    found = ssl.create_default_context(cafile=str(folder / "ca.pem"))
-    found.load_cert_chain(folder / "node.pem", folder / "node.key")
-    return found
+    tls = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    tls.load_cert_chain(folder / "node.pem", folder / "node.key")
+    return tls
 
 
 async def test_nothing_is_sent_to_a_server_without_tls(

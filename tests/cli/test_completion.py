@@ -1,4 +1,4 @@
-"""``hookline completion`` in real shells (issue 17: completion bash|zsh|fish)."""
+"""``hookline completion`` in real shells."""
 
 from __future__ import annotations
 
@@ -20,25 +20,10 @@ from tests.support.commandline import run_command
 
 PATIENCE_S = 60.0
 SHELLS = ("bash", "zsh", "fish")
-CASES = [
-    ("hookline fi", {"fire"}),
-    (
-        "hookline fire Bef",
-        {"BeforeTool", "BeforeAgent", "BeforeModel", "BeforeToolSelection"},
-    ),
-    ("hookline log --event Sub", {"SubagentStart", "SubagentStop"}),
-    ("hookline fire --jo", {"--journal"}),
-    ("hookline install cl", {"claude", "cline"}),
-    ("hookline explain --host co", {"codex", "copilot"}),
-    ("hookline init --recipe secret", {"secret-scan"}),
-    ("hookline recipes danger", {"dangerous-commands"}),
-    ("hookline check --format g", {"github"}),
-    ("hookline migrate --from ge", {"gemini"}),
-    ("hookline help sta", {"stats"}),
-    ("hookline completion z", {"zsh"}),
-    ("hookline check .hookline/sett", {".hookline/settings.json"}),
-    ("hookline fire --cwd .hookl", {".hookline"}),
-]
+CASES: dict[str, list[str]] = json.loads(
+    Path(__file__).with_name("completions.json").read_text()
+)
+"""What is typed, and the words that a shell offers to end it."""
 EVIL = "gua$(touch evil)`touch evil`"
 
 
@@ -93,14 +78,14 @@ INSERT_ALL = {"bash": "\x1b*", "zsh": "\t"}
 def test_shell_completes_at_its_prompt(shell: str, project: Path, home: Path) -> None:
     (home / "setup").write_text(f"{STAND_IN}{SETUP[shell]}")
     typed = [". ~/setup; echo '<ready>'\n"]
-    typed += [f"{line}{INSERT_ALL[shell]}\n" for line, _ in CASES]
+    typed += [f"{line}{INSERT_ALL[shell]}\n" for line in CASES]
     screens = [*at_prompt(required(START[shell]), typed, project, home)]
-    for (line, wanted), screen in zip(CASES, screens[1:], strict=True):
+    for (line, wanted), screen in zip(CASES.items(), screens[1:], strict=True):
         words = re.findall(r"<([^<>]+)>", screen)[:-1]
         typed_words = line.split()[1:-1]
         count = len(typed_words)
         assert words[:count] == typed_words, screen
-        assert {word.rstrip("/") for word in words[count:]} == wanted, screen
+        assert {word.rstrip("/") for word in words[count:]} == {*wanted}, screen
     assert not (project / "evil").exists()
 
 
@@ -142,7 +127,7 @@ def required(command: list[str]) -> list[str]:
 
 
 def test_fish_completes(project: Path, home: Path) -> None:
-    ask = "".join(f"complete -C {line!r}; echo '<end>'\n" for line, _ in CASES)
+    ask = "".join(f"complete -C {line!r}; echo '<end>'\n" for line in CASES)
     ended = subprocess.run(
         required(["fish", "--no-config", "-c", f"source ~/_fish\n{ask}"]),
         cwd=project,
@@ -154,16 +139,16 @@ def test_fish_completes(project: Path, home: Path) -> None:
         timeout=PATIENCE_S,
     )
     for (line, wanted), answer in zip(
-        CASES, ended.stdout.split("<end>\n")[:-1], strict=True
+        CASES.items(), ended.stdout.split("<end>\n")[:-1], strict=True
     ):
         words = {row.split("\t")[0].rstrip("/") for row in answer.splitlines()}
-        assert words == wanted, line
+        assert words == {*wanted}, line
     assert not (project / "evil").exists()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_names_one_place_to_save_it(shell: str) -> None:
-    """Issue 17: the generator's own advice names another folder."""
+    """The generator's own advice names another folder."""
     script = run_command("completion", shell).stdout
     assert "# 'hookline help completion' says where to save this." in script
     assert "Usage" not in script

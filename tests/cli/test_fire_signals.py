@@ -1,4 +1,4 @@
-"""``hookline fire`` that a signal ends: no hook goes on without it (issue 12.16)."""
+"""``hookline fire`` that a signal ends: no hook goes on without it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_project import command_hook, settings_of
+from tests.support.journals import wait_until
 from tests.support.processes import (
     STUBBORN,
     WORKER,
@@ -21,7 +22,7 @@ from tests.support.processes import (
     none_left,
     until,
 )
-from tests.support.serving import WAIT_S, wait_until
+from tests.support.serving import WAIT_S
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/fd").exists(), reason="looks into /proc"

@@ -1,6 +1,7 @@
 """Help teaches, at any width, and is the same in the man page and the manual.
 
-Issue 17: finding one's way.
+Finding one's way. What each command must teach is in
+``tests/pins/commands/showcase.json``.
 """
 
 from __future__ import annotations
@@ -56,22 +57,6 @@ def test_help_has_a_purpose_and_examples() -> None:
         assert len(examples) >= (1 if name == "schema" else 2), name
 
 
-def test_help_teaches_what_a_command_needs() -> None:
-    hosts = {"claude", "gemini", "llxprt", "qwen", "codex", "copilot", "opencode"}
-    hosts |= {"cursor", "vscode", "windsurf", "cline", "kiro", "droid", "goose"}
-    wanted = {
-        "fire": {"exit status"},
-        "serve": {"--password-file", "exit status"},
-        "request": {"--password-file", "exit status"},
-        "migrate": {"settings.local.json", "plugin", "~/.claude", "CLAUDE_PLUGIN_ROOT"},
-        "install": hosts | {"exit status: 0"},
-        "uninstall": hosts | {"exit status: 0"},
-    }
-    for name, texts in wanted.items():
-        shown = run_command(name, "--help").stdout
-        assert {text for text in texts if text not in shown} == set(), name
-
-
 @pytest.mark.parametrize("columns", [80, 40])
 def test_help_fits_the_terminal(columns: int) -> None:
     for words in ([], *([name] for name in COMMANDS)):
@@ -106,18 +91,17 @@ def test_running_a_command_loads_neither_help_nor_the_journal() -> None:
     assert run_python(script).stdout.splitlines()[-1] == "0 []"
 
 
-@pytest.mark.parametrize("safe", [[], ["-P"]], ids=["plain", "-P"])
-def test_command_line_runs_without_metadata(safe: list[str], tmp_path: Path) -> None:
-    """Issue 17: python -m hookline, also where nothing is installed."""
+def test_command_line_runs_without_metadata(tmp_path: Path) -> None:
+    """``python -m hookline``, also where nothing is installed."""
     archive = tmp_path / "hookline.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for file in (ROOT / "src").glob("hookline/**/*.py"):
             packed.write(file, file.relative_to(ROOT / "src"))
     (tmp_path / "msgspec").symlink_to(Path(msgspec.__file__).parent)
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: str, options: str = "-S") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-S", *safe, "-m", "hookline", *words],
+            [sys.executable, options, "-m", "hookline", *words],
             env={**os.environ, "PYTHONPATH": f"{archive}:{tmp_path}"},
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
@@ -126,7 +110,8 @@ def test_command_line_runs_without_metadata(safe: list[str], tmp_path: Path) -> 
             check=False,
         )
 
-    assert run("--version").stdout == "hookline unknown\n"
+    for options in ("-S", "-SP"):
+        assert run("--version", options=options).stdout == "hookline unknown\n"
     assert run("fire", "BeforeAgent").stdout.startswith("BeforeAgent: allowed, ")
     missing = "hookline: shtab is missing (hookline[cli]): run "
     assert run("completion", "bash").stderr.startswith(missing)

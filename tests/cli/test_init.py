@@ -6,7 +6,6 @@ What it writes otherwise is in ``tests/pins/commands/init.json``.
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -25,39 +24,6 @@ def test_settings_that_are_extended_keep_their_mode(
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.fixture
-def crowded(command_project: CommandProject, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with every recipe but the one that allows nothing."""
-    folder = command_project.project
-    monkeypatch.setenv("HOOK_STATE_DIR", str(command_project.root / "books"))
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    recipes = (name for name in RECIPES if name != "read-only")
-    words = [word for name in recipes for word in ("--recipe", name)]
-    assert command_project.run("init", *words).returncode == 0
-    command_project.write("tests/test_app.py", "def test(): ...")
-    return folder
-
-
-async def test_all_recipes_at_once_let_innocent_work_pass(crowded: Path) -> None:
-    settings = Settings.from_file(crowded / ".hookline/settings.json")
-    async with HookSystem(Config("s-1", crowded, settings)) as hooks:
-        fire = hooks.event_handler
-        tool = ("write_file", {"file_path": "src/app.py", "content": "x = 1"})
-        response = {"llmContent": "ok", "returnDisplay": "ok"}
-        results = [
-            await fire.fire_before_tool_event(*tool),
-            await fire.fire_after_tool_event(*tool, response),
-            await fire.fire_before_model_event({"model": "m", "messages": []}),
-        ]
-    for result in results:
-        assert not result.blocked
-        assert not result.should_stop
-        assert result.aggregated.errors == []
-    audit = (crowded.parent / "books/audit/audit.jsonl").read_text()
-    assert len(audit.splitlines()) == 2
-    assert (crowded / ".git/refs/hookline/s-1").is_file()
-
-
 BLOCKED = [
     ("run_shell_command", {"command": "rm -r -f ~"}, "deletes too much"),
     ("write_file", {"file_path": ".env", "content": ""}, "secrets"),
@@ -66,10 +32,40 @@ BLOCKED = [
 ]
 
 
-async def test_all_recipes_at_once_still_block(crowded: Path) -> None:
-    settings = Settings.from_file(crowded / ".hookline/settings.json")
-    async with HookSystem(Config("s-1", crowded, settings)) as hooks:
-        for tool, tool_input, reason in BLOCKED:
-            result = await hooks.event_handler.fire_before_tool_event(tool, tool_input)
+@pytest.fixture
+def repository(command_project: CommandProject) -> CommandProject:
+    subprocess.run(["git", "init", "-q", str(command_project.project)], check=True)
+    return command_project
+
+
+async def test_all_recipes_at_once_let_innocent_work_pass_and_still_block(
+    repository: CommandProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every recipe but the one that allows nothing."""
+    folder, books = repository.project, repository.root / "books"
+    monkeypatch.setenv("HOOK_STATE_DIR", str(books))
+    recipes = (name for name in RECIPES if name != "read-only")
+    words = [word for name in recipes for word in ("--recipe", name)]
+    assert repository.run("init", *words).returncode == 0
+    repository.write("tests/test_app.py", "def test(): ...")
+    settings = Settings.from_file(folder / ".hookline/settings.json")
+    async with HookSystem(Config("s-1", folder, settings)) as hooks:
+        fire = hooks.event_handler
+        tool = ("write_file", {"file_path": "src/app.py", "content": "x = 1"})
+        response = {"llmContent": "ok", "returnDisplay": "ok"}
+        results = [
+            await fire.fire_before_tool_event(*tool),
+            await fire.fire_after_tool_event(*tool, response),
+            await fire.fire_before_model_event({"model": "m", "messages": []}),
+        ]
+        audit = (books / "audit/audit.jsonl").read_text()
+        assert len(audit.splitlines()) == 2
+        for blocked_tool, tool_input, reason in BLOCKED:
+            result = await fire.fire_before_tool_event(blocked_tool, tool_input)
             assert result.blocked
             assert reason in (result.reason or "")
+    for result in results:
+        assert not result.blocked
+        assert not result.should_stop
+        assert result.aggregated.errors == []
+    assert (folder / ".git/refs/hookline/s-1").is_file()

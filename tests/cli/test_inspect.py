@@ -1,4 +1,4 @@
-"""Issue 16: ``hookline inspect`` as a process: its address, its signals, its errors."""
+"""``hookline inspect`` as a process: its address, its signals, its errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.support.commandline import hookline
+from tests.support.commandline import run_command
 from tests.support.inspecting import Inspected, entered
 from tests.support.journals import wait_until
 
@@ -56,18 +56,30 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_address_is_alone_on_standard_output_with_a_new_token(
+def test_address_is_alone_on_standard_output_and_its_token_nowhere_else(
     inspected: Inspected,
 ) -> None:
+    """Not in the process list, nor in messages; each start has a new one."""
     tokens = set()
     for _ in range(2):
         with started("--no-open", "--journal", str(inspected.journal)) as process:
             address = urlsplit(read_line(process))
+            token = address.query.removeprefix("token=")
+            for name in ("cmdline", "environ"):
+                listed = Path(f"/proc/{process.pid}/{name}").read_bytes()
+                assert token.encode() not in listed
+            bad = http.client.HTTPConnection("127.0.0.1", address.port or 0)
+            bad.request("GET", f"/?token={token}x")
+            assert token not in bad.getresponse().read().decode()
+            bad.close()
+            with socket.create_connection(("127.0.0.1", address.port or 0)) as peer:
+                peer.sendall(f"GET /?token={token} NOT-HTTP\r\n\r\n".encode())
+                assert token not in peer.recv(65536).decode()
             process.send_signal(signal.SIGTERM)
             out, err = process.communicate(timeout=60)
         place = (address.scheme, address.hostname, address.path)
         assert place == ("http", "127.0.0.1", "/")
-        tokens.add(address.query.removeprefix("token="))
+        tokens.add(token)
         assert out == ""
         assert "token=" not in err
         assert process.returncode == 0
@@ -107,7 +119,7 @@ def test_signal_ends_it_while_a_client_reads_nothing(inspected: Inspected) -> No
 def test_port_can_be_chosen_and_one_in_use_is_explained(inspected: Inspected) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        done = hookline("inspect", "--no-open", "--port", str(port))
+        done = run_command("inspect", "--no-open", "--port", str(port))
     assert done.returncode == 1
     assert done.stderr == (
         f"hookline: --port {port}: Address already in use: choose another port, or "
@@ -164,24 +176,6 @@ def test_browser_is_not_opened_where_nobody_would_see_it(
         line = process.stderr.readline()
     assert reason in line
     assert "open this address in a browser" in line
-
-
-def test_token_is_not_in_the_process_list_nor_in_messages(inspected: Inspected) -> None:
-    with started("--no-open", "--journal", str(inspected.journal)) as process:
-        address = urlsplit(read_line(process))
-        token = address.query.removeprefix("token=")
-        shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        shown += Path(f"/proc/{process.pid}/environ").read_bytes()
-        assert token.encode() not in shown
-        bad = http.client.HTTPConnection("127.0.0.1", address.port or 0)
-        bad.request("GET", f"/?token={token}x")
-        assert token not in bad.getresponse().read().decode()
-        bad.close()
-        with socket.create_connection(("127.0.0.1", address.port or 0)) as peer:
-            peer.sendall(f"GET /?token={token} NOT-HTTP\r\n\r\n".encode())
-            assert token not in peer.recv(65536).decode()
-        process.send_signal(signal.SIGTERM)
-        assert token not in "".join(process.communicate(timeout=60))
 
 
 def test_closed_terminal_ends_it_and_hangup_alone_does_not(

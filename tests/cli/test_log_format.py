@@ -1,6 +1,7 @@
-"""``--log-format json``: valid JSON on each line, whatever is logged (issue 16).
+"""``--log-format json``: valid JSON on each line, whatever is logged.
 
-The formatter is called from inside: a hook cannot log a lone surrogate at will.
+Usage errors are in ``tests/pins/commands/mistakes.json``. The formatter is called from
+inside: a hook cannot log a lone surrogate at will.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.cli.log_format import JsonFormatter, fatal_line
-from tests.support.commandline import run_command
 from tests.support.python import run_python
 
 
@@ -63,20 +63,6 @@ def test_hostile_text_keeps_what_json_can_hold() -> None:
     assert line["message"] == "a message that raises TypeError"  # %-formatting
     line = written("%s", HOSTILE)
     assert line["message"] == HOSTILE.replace("\ud800", "\\ud800")
-
-
-def test_a_record_of_a_hook_is_an_object() -> None:
-    hook = {
-        "event": "BeforeTool",
-        "hook": "guard",
-        "duration_ms": 1.5,
-        "success": False,
-        "exit_code": None,
-        "error": "exit status 1",
-    }
-    line = written("%s %s", "hook:failure", "hook='guard' ...", hook=hook)
-    assert line["message"] == "hook:failure"
-    assert line["hook"] == hook
 
 
 class Raises:
@@ -130,30 +116,6 @@ def test_a_fatal_line_is_an_error() -> None:
     line = json.loads(fatal_line("no\nway", RuntimeError("deep")))
     assert (line["level"], line["message"]) == ("error", "no\nway")
     assert "RuntimeError: deep" in line["exception"]
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["serve", "--log-format=json", "--nonsense"], True),
-        (["serve", "--nonsense", "-x", "--log-f", "json"], True),
-        (["serve", "--nonsense", "--log-format", "text"], False),
-        (["serve", "--log-format"], False),
-        (["serve", "--", "--log-format", "json"], False),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_usage_error_is_json_where_arguments_ask_for_it(
-    words: list[str], expected: bool
-) -> None:
-    ended = run_command(*words)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith('{"time"') is expected
-    if expected:
-        line = json.loads(ended.stderr)
-        assert line["level"] == "error"
-        assert "--nonsense" in line["message"]
-        assert "hookline serve --help" in line["message"]
 
 
 def test_messages_of_libraries_and_warnings_are_json() -> None:

@@ -66,7 +66,6 @@ WORDS = ("", "--json", "-v")
 def test_block_is_exit_2_in_any_encoding(
     folder: Path, subtests: pytest.Subtests
 ) -> None:
-    """Issue 12.19."""
     cases = [(FIRE, env) for env in ENCODINGS.values()]
     cases += [(f"{FIRE} {words}", ENCODINGS["ascii, strict"]) for words in WORDS[1:]]
     for name, ended in each_line(cases, folder):
@@ -118,44 +117,37 @@ def test_block_is_exit_2_if_its_output_is_lost(
             assert b"Traceback" not in ended.stderr
 
 
-def test_block_is_exit_2_if_nobody_reads(folder: Path) -> None:
-    for words, env in itertools.product(("", "--json"), (BUFFERED, UNBUFFERED)):
-        # The reader is gone before anything is written.
-        line = f"{{ sleep 0.2; {FIRE} {words}; echo $? > status; }} | true"
-        ended = shell(line, folder, env)
-        assert folder.joinpath("status").read_text() == "2\n"
-        assert b"Traceback" not in ended.stderr
+def test_status_stays_if_nobody_reads(folder: Path, subtests: pytest.Subtests) -> None:
+    """A block is exit 2, and findings are exit 1."""
+    folder.joinpath("broken.json").write_text("{")
+    commands = [(f"{MAIN} check broken.json", BUFFERED)]
+    commands += itertools.product((FIRE, f"{FIRE} --json"), (BUFFERED, UNBUFFERED))
+    # The reader is gone before anything is written.
+    before, after = "{ sleep 0.2;", "; } | true; exit ${PIPESTATUS[0]}"
+    cases = [(f"{before} {command}{after}", env) for command, env in commands]
+    for name, ended in each_line(cases, folder):
+        with subtests.test(name):
+            assert ended.returncode == (1 if " check " in name else 2)
+            assert b"Traceback" not in ended.stderr
 
 
-def test_findings_are_exit_1_if_nobody_reads(folder: Path) -> None:
-    folder.joinpath("settings.json").write_text("{")
-    line = f"{{ sleep 0.2; {MAIN} check settings.json; echo $? > status; }} | true"
-    assert shell(line, folder, BUFFERED).stderr == b""
-    assert folder.joinpath("status").read_text() == "1\n"
-
-
-def test_allowed_is_exit_0_if_its_output_is_lost(folder: Path) -> None:
-    ended = shell(f"{FIRE.replace('BeforeTool', 'AfterTool')} >/dev/full", folder)
-    assert ended.returncode == 0
-    assert b"standard output: No space left" in ended.stderr
-
-
-def test_other_command_whose_output_is_lost_fails(
+def test_other_command_whose_output_is_lost_fails_and_says_so(
     folder: Path, subtests: pytest.Subtests
 ) -> None:
-    commands = ("schema", "paths", "--help", "help fire")
-    lines = [f"{MAIN} {words} >/dev/full" for words in commands]
+    """What is allowed stays allowed; a usage error is one that nobody is told of."""
+    allowed = FIRE.replace("BeforeTool", "AfterTool")
+    commands = [f"{MAIN} {it}" for it in ("schema", "paths", "--help", "help fire")]
+    lines = [f"{command} >/dev/full" for command in (allowed, *commands)]
     cases = list(itertools.product(lines, (BUFFERED, UNBUFFERED)))
     for name, ended in each_line(cases, folder):
         with subtests.test(name):
-            assert ended.returncode == 1
+            assert ended.returncode == (0 if "AfterTool" in name else 1)
             assert ended.stderr.count(b"\n") == 1
             assert b"standard output: No space left" in ended.stderr
-
-
-def test_usage_error_is_exit_1_if_nobody_can_be_told(folder: Path) -> None:
-    for lost in ("2>/dev/full", "2>&-", ">&- 2>&- <&-"):
-        assert shell(f"{MAIN} nonsense {lost}", folder).returncode == 1
+    untold = [f"{MAIN} nonsense {it}" for it in ("2>/dev/full", "2>&-", LOST[4])]
+    for name, ended in each_line([(line, {}) for line in untold], folder):
+        with subtests.test(name):
+            assert ended.returncode == 1
 
 
 def read_only(line: str, folder: Path) -> Ended:
@@ -193,7 +185,7 @@ READ_ONLY = {
 def test_read_only_file_system_is_a_clear_error(
     folder: Path, subtests: pytest.Subtests
 ) -> None:
-    """Issue 12.19: no traceback, and a verdict stays what it is."""
+    """No traceback, and a verdict stays what it is."""
     project = folder / "project"
     project.joinpath(".hookline").mkdir(parents=True)
     folder.joinpath("settings.json").rename(project / ".hookline" / "settings.json")

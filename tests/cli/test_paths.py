@@ -1,15 +1,15 @@
-"""``hookline paths`` names everything that Hookline writes (issue 17)."""
+"""``hookline paths`` names everything that Hookline writes."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_project import PROGRAM, CommandProject
+from tests.support.command_project import CommandProject
 
 EVENT = {
     "session_id": "s1",
@@ -38,50 +38,20 @@ bridge claude
 bridge --stop
 fire BeforeAgent --record
 """
+SLOW_COMMANDS = ("demo", "stats", "replay", "check", "list")
 
 
-class Machine:
-    """A user with an empty home, a project and a folder for temporary files."""
-
-    def __init__(self, root: Path, *, has_xdg: bool) -> None:
-        self.root, self.project = root, root / "project"
-        for name in ("home", "project", "tmp", *XDG.values()):
-            (root / name).mkdir(mode=0o700)
-        self._env = {
-            **dict.fromkeys(XDG, ""),
-            **({key: str(root / name) for key, name in XDG.items()} if has_xdg else {}),
-            "HOME": str(root / "home"),
-            "TMPDIR": str(root / "tmp"),
-            "HOOKLINE_NO_RESIDENT": "",
-            "PYTHONDONTWRITEBYTECODE": "",
-        }
-
-    def run(self, line: str) -> str:
-        """Run one command; whatever its exit status, it must be no bug."""
-        ended = subprocess.run(
-            [*PROGRAM, *line.split()],
-            cwd=self.project,
-            env={**os.environ, **self._env},
-            input=json.dumps(EVENT),
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert "Traceback" not in ended.stderr, ended.stderr
-        return ended.stdout
-
-    def files(self) -> dict[Path, int]:
-        """Every file with the time of its last change."""
-        every = (path for path in self.root.rglob("*") if not path.is_dir())
-        return {path: path.lstat().st_mtime_ns for path in every}
+def files(root: Path) -> dict[Path, int]:
+    """Every file with the time of its last change."""
+    every = (path for path in root.rglob("*") if not path.is_dir())
+    return {path: path.lstat().st_mtime_ns for path in every}
 
 
-def write_settings(project: Path) -> None:
+def write_settings(project: CommandProject) -> None:
     """Add a hook that rejects answers, one that times out, and a journal."""
     again = {"type": "command", "command": "echo again >&2; exit 2"}
     slow = {"type": "command", "command": "sleep 60", "timeout": 100}
-    file = project / ".hookline/settings.json"
+    file = project.path(".hookline/settings.json")
     settings = json.loads(file.read_text())
     settings["hooks"]["AfterAgent"] = [{"hooks": [again]}]
     settings["hooks"]["Notification"] = [{"hooks": [slow]}]
@@ -91,20 +61,44 @@ def write_settings(project: Path) -> None:
 
 @pytest.mark.parametrize("has_xdg", [True, False], ids=["xdg", "no-xdg"])
 def test_every_file_that_commands_write_is_below_a_path(
-    has_xdg: bool, tmp_path: Path
+    has_xdg: bool, command_project: CommandProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = Machine(tmp_path, has_xdg=has_xdg)
-    machine.run("init --recipe cost-budget --recipe audit-log")
-    write_settings(machine.project)
-    for line in COMMANDS.strip().splitlines():
-        machine.run(line)
-    for line in ("demo", "stats", "replay", "check", "list") if has_xdg else ():
-        machine.run(line)
-    listed = json.loads(machine.run("paths --json"))
+    """With an empty home, and a folder of its own for temporary files."""
+    root = command_project.root
+    for name in ("tmp", *XDG.values()):
+        (root / name).mkdir(mode=0o700)
+    places = {key: str(root / name) if has_xdg else "" for key, name in XDG.items()}
+    command_project.env |= {
+        **places,
+        "TMPDIR": str(root / "tmp"),
+        "HOOKLINE_NO_RESIDENT": "",
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    # In this process it was asked for before.
+    monkeypatch.setattr(tempfile, "tempdir", str(root / "tmp"))
+
+    def run(line: str) -> str:
+        """Run one command; whatever its exit status, it must be no bug."""
+        words, stdin = line.split(), json.dumps(EVENT)
+        if words[0] == "bridge":  # only as a program does it start a resident helper
+            with command_project.start(*words, stdin=subprocess.PIPE) as bridge:
+                _, problems = bridge.communicate(stdin.encode())
+            assert problems == b""
+            return ""
+        ended = command_project.run(*words, stdin=stdin)
+        assert "Traceback" not in ended.stderr, ended.stderr
+        return ended.stdout
+
+    run("init --recipe cost-budget --recipe audit-log")
+    write_settings(command_project)
+    lines = (*COMMANDS.strip().splitlines(), *(SLOW_COMMANDS if has_xdg else ()))
+    for line in lines:
+        run(line)
+    listed = json.loads(run("paths --json"))
     named = [Path(place["path"]) for place in listed if place["exists"]]
     unnamed = [
         file
-        for file in machine.files()
+        for file in files(root)
         if not any(file.is_relative_to(place) for place in named)
     ]
     assert unnamed == []
@@ -112,9 +106,9 @@ def test_every_file_that_commands_write_is_below_a_path(
     assert missing - {"journal"} == MISSING
     scopes = {place["scope"] for place in listed}
     assert scopes == {"project", "user", "system", "package"}
-    before = machine.files()
-    assert machine.run("paths").startswith("project\n")
-    assert machine.files() == before
+    before = files(root)
+    assert run("paths").startswith("project\n")
+    assert files(root) == before
 
 
 def test_sizes_are_those_of_the_files(command_project: CommandProject) -> None:

@@ -1,4 +1,4 @@
-"""``hookline serve --metrics`` with a real server, real workers and HTTP (issue 16)."""
+"""``hookline serve --metrics`` with a real server, real workers and HTTP."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_project import command_hook
-from tests.support.commandline import hookline
+from tests.support.commandline import run_command
+from tests.support.journals import wait_until
 from tests.support.nats import NatsServer
-from tests.support.serving import Serving, opened, wait_until
+from tests.support.serving import Serving, opened
 
 METRICS = ("-v", "--metrics", "0")
 WORKER = """\
@@ -168,7 +169,7 @@ def test_port_in_use_is_an_error(server: NatsServer, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ("--bus", server.url, "--cwd", str(tmp_path), "--metrics", port)
-        ended = hookline("serve", *words)
+        ended = run_command("serve", *words)
     assert ended.returncode == 1
     assert ended.stderr == (
         f"hookline: --metrics 127.0.0.1:{port}: Address already in use\n"

@@ -1,4 +1,4 @@
-"""``hookline serve`` whose settings change while it runs (issue 16: reload)."""
+"""``hookline serve`` whose settings change while it runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_changed_settings_apply_unless_they_have_errors(
 
 
 async def test_sighup_loads_the_settings_and_kills_nothing(serving: Serving) -> None:
-    """Issue 16: SIGHUP killed ``serve`` and its hooks."""
+    """SIGHUP killed ``serve`` and its hooks."""
     (serving.folder / "w.py").write_text(WORKER)
     worker = {"type": "worker", "name": "w", "command": f"{sys.executable} w.py"}
     serving.write(worker)

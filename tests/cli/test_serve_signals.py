@@ -1,4 +1,4 @@
-"""``hookline serve`` that signals end: finished work, or nothing left (issue 12.16)."""
+"""``hookline serve`` that signals end: finished work, or nothing left."""
 
 from __future__ import annotations
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
 import time
@@ -120,48 +118,35 @@ def _answer(output: str | bytes, ended: object) -> dict[str, Any]:
     return answer
 
 
+MEASURED = """
+import re, sys
+from pathlib import Path
+from hookline.cli.main import main
+status = main(sys.argv[1:])
+# What wait4 reports counts the process that forked it, which may be a big one.
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+print(peak[1], file=sys.stderr)
+sys.exit(status)
+"""
+
+
 def _run_process(
     words: tuple[str, ...], payload: bytes, top: Path, places: dict[str, str]
 ) -> Outcome:
-    sent, out, err = (top / name for name in ("sent.json", "out.json", "err.txt"))
-    sent.write_bytes(payload)
+    """Fire in a process that says how much memory it took, in kilobytes."""
     started = time.monotonic()
-    with sent.open() as stdin, out.open("w") as stdout, err.open("w") as stderr:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "hookline.cli.main", *words],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env={**os.environ, **places},
-            cwd=top,
-            start_new_session=True,
-        )
-        status, rss_mb = _wait(child)
+    ended = subprocess.run(
+        [sys.executable, "-c", MEASURED, *words],
+        input=payload,
+        capture_output=True,
+        env={**os.environ, **places},
+        cwd=top,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     seconds = time.monotonic() - started
-    return Outcome(_answer(out.read_bytes(), err.read_text()), status, seconds, rss_mb)
-
-
-def _wait(child: subprocess.Popen[bytes]) -> tuple[int, float]:
-    deadline = time.monotonic() + PATIENCE_S
-    rss_mb = 0.0
-    while child.poll() is None:
-        rss_mb = max(rss_mb, _peak_rss_mb(child.pid))
-        if time.monotonic() > deadline:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            raise AssertionError(f"no answer in {PATIENCE_S} s")
-        time.sleep(0.005)
-    return child.returncode, rss_mb
-
-
-def _peak_rss_mb(pid: int) -> float:
-    # What wait4 reports counts the process that forked it, which may be a big one.
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0.0
-    peak = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(peak[1]) / 1024 if peak else 0.0
+    rss_mb = int(ended.stderr.split()[-1]) / 1024
+    return Outcome(_answer(ended.stdout, ended), ended.returncode, seconds, rss_mb)
 
 
 def _dig(value: Any, path: str) -> Any:

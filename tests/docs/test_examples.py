@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,32 +17,9 @@ from hookline.cli.main import main
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-AGENT = ["answer: Written. Ask [e-mail] about it.", "db.txt: vault: db/main"]
-SHOWN = {
-    "genai_agent.py": AGENT,
-    "openai_agent.py": AGENT,
-    "anthropic_agent.py": AGENT,
-    "own_loop.py": [
-        "keep passwords out of files: name the vault entry instead",
-        "wrote db.txt",
-        "answer: done",
-        "db.txt: vault: db/main",
-    ],
-    "frameworks/anthropic_client.py": [
-        "streamed: Ask Grace about it.",
-        "answered: I left notes.md alone.",
-        "the tool gave the model: keep notes.md",
-        "refused: POST /v1/messages/batches is refused",
-        "requests that the service got: 3",
-    ],
-    "frameworks/openai_client.py": [
-        "answered: Ask Grace about it.",
-        "streamed: Ask Grace again.",
-        "blocked: content_filter - keep passwords to yourself",
-        "refused: POST /embeddings is refused",
-        "requests that the service got: 2",
-    ],
-}
+EXPECTED = json.loads(Path(__file__).with_name("examples.json").read_text())
+SHOWN: dict[str, list[str]] = EXPECTED["shown"]
+"""The lines that each example prints."""
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -76,7 +52,7 @@ async def credits_of(folder: Path) -> tuple[bool, bool]:
 def test_the_cedar_example_carries_over_policies_of_a_tool_gateway(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Issue 13.2: its own cases pass, and each agent has its own limits."""
+    """Its own cases pass, and each agent has its own limits."""
     folder = shutil.copytree(EXAMPLES / "cedar", tmp_path / "order-desk")
     assert main(["check", "--strict", "--cwd", str(folder)]) == 0
     assert main(["trust", "--yes", str(folder)]) == 0
@@ -98,17 +74,6 @@ def test_the_cedar_example_carries_over_policies_of_a_tool_gateway(
 
 
 WORKERS = {"bash": "no_env_files.sh", "node": "no_env_files.mjs"}
-CALLS: dict[str, tuple[dict[str, Any], bool]] = {
-    "the file": ({"path": ".env"}, True),
-    "by the other name": ({"file_path": "config/.env", "content": "A=1"}, True),
-    "in a folder with odd letters": ({"path": 'a "b"\\\n\u2028ä/.env'}, True),
-    "behind a quote": ({"path": '"\\".env'}, True),
-    "another file": ({"path": "main.py", "content": "x"}, False),
-    "a text about it": ({"path": "a.md", "content": '"path":".env"'}, False),
-    "a text that is it": ({"path": "a.md", "content": ".env"}, False),
-    "no path": ({"command": "ls"}, False),
-    "a path that is no text": ({"path": {"a": [1]}}, False),
-}
 
 
 @pytest.mark.parametrize("kind", ["worker", "command"])
@@ -116,19 +81,18 @@ CALLS: dict[str, tuple[dict[str, Any], bool]] = {
 async def test_a_worker_in_another_language_keeps_secrets_out(
     program: str, kind: str, tmp_path: Path
 ) -> None:
-    """Issue 13.6: the same file as a worker and as a command."""
+    """The same file as a worker and as a command."""
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     command = f"{program} '{EXAMPLES / 'workers' / WORKERS[program]}'"
     hook = {"type": kind, "command": command, "onError": "block"}
     settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [hook]}]}})
     async with HookSystem(Config("s", tmp_path, settings)) as hooks:
-        for name, (given, blocked) in CALLS.items():
+        for name, call in EXPECTED["calls of workers"].items():
             fire = hooks.event_handler.fire_before_tool_event
-            result = await fire("write_file", given)
+            result = await fire("write_file", call["tool_input"])
             (ran,) = result.aggregated.hook_results
-            assert (result.blocked, ran.reran, ran.error) == (blocked, False, None), (
-                name
-            )
-            reason = "keep secrets out of .env files" if blocked else None
+            verdict = (result.blocked, ran.reran, ran.error)
+            assert verdict == (call["blocked"], False, None), name
+            reason = "keep secrets out of .env files" if call["blocked"] else None
             assert result.reason == reason

@@ -1,4 +1,4 @@
-"""The pages of the hosts agree with the hosts' tables (issue 15.2)."""
+"""The pages of the hosts agree with the hosts' tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTS = [host for host in all_hosts().values() if page_of(host).exists()]
 def test_a_page_agrees_with_the_tables_of_its_host(host: Host) -> None:
     """``python -m tests.docs.hosts`` writes the table.
 
-    Issue 15: what was run is said, and three commands lead to a rule that holds.
+    What was run is said, and three commands lead to a rule that holds.
     """
     text = page_of(host).read_text()
     if f"<!-- {TABLE} -->" in text:

@@ -108,7 +108,7 @@ def is_explained(one: Parameters, name: str) -> bool:
 
 
 def test_every_parameter_is_explained() -> None:
-    """Issue 17: no option is undocumented; in its docstring, or beside it on a page."""
+    """No option is undocumented; in its docstring, or beside it on a page."""
     assert [
         f"{function.name}({name})"
         for function in callables()
@@ -152,7 +152,7 @@ def keywords(code: str) -> Iterator[tuple[str, str]]:
 
 
 def test_every_keyword_on_the_pages_exists() -> None:
-    """Issue 17: no page with an option that does not exist."""
+    """No page with an option that does not exist."""
     parameters: dict[str, set[str]] = {}
     for function in callables():
         parameters.setdefault(function.called, set()).update(function.names)
@@ -171,7 +171,7 @@ COMMON = (COMMANDS / "README.md").read_text().partition("Common to all")[2]
 
 
 def test_every_option_of_a_command_is_on_its_page(subtests: pytest.Subtests) -> None:
-    """Issue 17: one of its spellings; or in what all commands have in common."""
+    """One of its spellings; or in what all commands have in common."""
     for command, actions in ACTIONS.items():
         with subtests.test(command):
             page = COMMANDS / f"{command}.md"
@@ -214,7 +214,7 @@ def shown_options(code: str) -> Iterator[tuple[str, str]]:
 
 
 def test_every_option_of_a_command_on_the_pages_exists() -> None:
-    """Issue 17: for the command that it is shown with."""
+    """For the command that it is shown with."""
     every = set().union(*OPTIONS.values(), {"--version"}, OF_OTHERS)
     unknown: list[str] = []
     for page, section in ALL_SECTIONS:
@@ -235,7 +235,7 @@ def keys(fields: Mapping[str, Field]) -> Iterator[str]:
 
 
 def test_every_key_is_on_the_page_of_settings() -> None:
-    """Issue 17: no option is undocumented."""
+    """No option is undocumented."""
     code = "\n".join(section.code for section in sections(SETTINGS))
     levels = (ROOT_FIELDS, GROUP_FIELDS, HOOK_FIELDS, OPTION_FIELDS)
     documented = {key: has_word(code, key) for level in levels for key in keys(level)}
@@ -266,7 +266,7 @@ def settings_on(page: Path) -> Iterator[dict[str, Any]]:
 
 
 def test_settings_on_the_pages_have_no_mistakes() -> None:
-    """Issue 17: every key and value in them is known to ``hookline check``."""
+    """Every key and value in them is known to ``hookline check``."""
     problems: list[str] = []
     for page in PRESENT:
         for settings in settings_on(page):

@@ -111,7 +111,7 @@ def test_every_block_of_commands_is_run() -> None:
 
 
 def test_tables_on_the_pages_are_whole() -> None:
-    """Issue 17: a row of the reference is shown as it was written."""
+    """A row of the reference is shown as it was written."""
     assert {page.name: rows for page in PAGES if (rows := broken_rows_of(page))} == {}
 
 

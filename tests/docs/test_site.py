@@ -41,7 +41,7 @@ def resolved(name: str) -> object:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    """Issue 17: a page is listed in the README.md of its folder."""
+    """A page is listed in the README.md of its folder."""
     listed = Counter(page for entry in navigation() for page in entry.pages())
     pages = set(DOCS.rglob("*.md")) - {HOME} - set(DECISIONS.glob("0*.md"))
     assert sorted(map(str, pages - set(listed))) == []
@@ -49,13 +49,13 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 
 def test_navigation_has_the_four_kinds_of_pages() -> None:
-    """Issue 17: the structure of the documentation."""
+    """The structure of the documentation."""
     titles = [entry.title for entry in navigation()]
     assert titles[:4] == ["Tutorial", "How-to", "Reference", "Explanation"]
 
 
 def test_every_public_name_is_on_a_page_of_the_python_api() -> None:
-    """Issue 17: the Python API from docstrings."""
+    """The Python API from docstrings."""
     on_pages = {id(resolved(name)) for name in documented()}
     on_pages |= set(map(id, vars(import_module("hookline.errors")).values()))
     assert [
@@ -67,7 +67,7 @@ def test_every_public_name_is_on_a_page_of_the_python_api() -> None:
 
 
 def test_names_of_adapters_are_on_a_page_of_the_python_api() -> None:
-    """Issue 17: one section for each adapter."""
+    """One section for each adapter."""
     text = ADAPTERS.read_text()
     adapters = {file.stem for file in ROOT.glob("src/hookline/adapters/[a-z]*.py")}
     shown = re.findall(r"^::: hookline\.adapters\.(\w+)\.", text, re.MULTILINE)
@@ -75,7 +75,7 @@ def test_names_of_adapters_are_on_a_page_of_the_python_api() -> None:
 
 
 def test_staged_pages_keep_their_links_and_show_linked_files(tmp_path: Path) -> None:
-    """Issue 17: links are true in the repository and on the site."""
+    """Links are true in the repository and on the site."""
     stage(tmp_path / "pages")
     text = (tmp_path / "pages" / "how-to" / "workers.md").read_text()
     assert "](../examples/workers/no_env_files.sh.md)" in text
@@ -86,7 +86,7 @@ def test_staged_pages_keep_their_links_and_show_linked_files(tmp_path: Path) -> 
 
 
 def test_staged_pages_name_files_and_hide_comments() -> None:
-    """Issue 17: what the tests of pages read is not shown."""
+    """What the tests of pages read is not shown."""
     text = staged_text(HOME)
     assert '```json title=".hookline/settings.json"' in text
     assert "<!--" not in text
@@ -109,7 +109,7 @@ def test_staged_pages_name_files_and_hide_comments() -> None:
 def test_broken_links_of_the_built_site_are_found(
     html: str, problem: str | None, tmp_path: Path
 ) -> None:
-    """Issue 17: links and anchors are checked, and nothing is loaded from elsewhere."""
+    """Links and anchors are checked, and nothing is loaded from elsewhere."""
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "index.html").write_text('<h1 id="top"><a href="../">')
     (tmp_path / "index.html").write_text(html)

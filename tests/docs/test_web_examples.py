@@ -1,6 +1,6 @@
 """The applications of ``examples/web``, in real servers with real requests.
 
-Issue 17: no verdict is lost or mixed up, and nothing is left behind.
+No verdict is lost or mixed up, and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.processes import marked, until
+from tests.support.processes import marked, none_left, until
 
 EXAMPLES = Path(__file__).parents[2] / "examples/web"
 PATIENCE_S = 60.0
@@ -131,12 +131,6 @@ async def ask(client: httpx.AsyncClient, number: int) -> None:
         assert (answer.status_code, answer.text) == (200, f"{text}\n")
 
 
-async def none_left(mark: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while marked(mark):  # noqa: ASYNC110 - other processes cannot set an event
-            await asyncio.sleep(0.01)
-
-
 async def test_fastapi_answers_many_at_once_and_ends_what_clients_give_up(
     shop: Shop,
 ) -> None:
@@ -170,7 +164,7 @@ async def test_fastapi_answers_many_at_once_and_ends_what_clients_give_up(
         output, _ = await asyncio.to_thread(server.communicate, timeout=PATIENCE_S)
         assert "Application shutdown complete" in output
         assert "Traceback" not in output
-    await none_left(shop.mark)
+    assert await none_left(shop.mark)
 
 
 def _runs(pid: int, name: str) -> bool:
@@ -241,7 +235,7 @@ async def test_django_answers_in_threads_of_processes_that_were_forked_later(
         server.send_signal(signal.SIGTERM)
         output, _ = await asyncio.to_thread(server.communicate, timeout=PATIENCE_S)
         assert (server.returncode, output) == (0, "")
-    await none_left(shop.mark)
+    assert await none_left(shop.mark)
 
 
 CLIENT = """
@@ -287,4 +281,4 @@ async def test_celery_tasks_obey_their_hooks_in_the_processes_of_the_pool(
         server.send_signal(signal.SIGTERM)
         output, _ = await asyncio.to_thread(server.communicate, timeout=PATIENCE_S)
         assert server.returncode == 0, output
-    await none_left(shop.mark)
+    assert await none_left(shop.mark)

@@ -1,4 +1,4 @@
-"""``async``: started and not waited for (protocol.md#rules, issue 13.4).
+"""``async``: started and not waited for (protocol.md#rules).
 
 What such a hook counts for is in ``tests/pins/engine/failures.json``.
 """
@@ -69,14 +69,14 @@ async def test_hook_is_started_and_not_waited_for(
     protocol.md#dialects: what follows counts for nothing, and is recorded. The host
     may change its objects at once.
     """
-    given = {"tool_name": "t", "tool_input": {"path": "before"}}
+    event = {"tool_name": "t", "tool_input": {"path": "before"}}
     settings = workspace.settings("BeforeTool", hook, sequential=sequential)
     journal = workspace.folder / "journal.sqlite"
     system = HookSystem(workspace.config(settings))
     system.record_to(str(journal))
     async with system:
-        result = await system.event_handler.fire("BeforeTool", given)
-        given["tool_input"] = {"path": "after"}
+        result = await system.event_handler.fire("BeforeTool", event)
+        event["tool_input"] = {"path": "after"}
         assert not (workspace.folder / "done").exists()
         (workspace.folder / "go").touch()
         await until(str(workspace.folder / "done"))
@@ -153,8 +153,8 @@ async def test_only_so_many_hooks_run_at_a_time_in_order(workspace: Workspace) -
             running -= 1
 
         async def start(tool: str, number: int) -> None:
-            given = {"tool_name": tool, "tool_input": {"n": number}}
-            await hooks.event_handler.fire("BeforeTool", given)
+            event = {"tool_name": tool, "tool_input": {"n": number}}
+            await hooks.event_handler.fire("BeforeTool", event)
 
         async def elsewhere() -> None:
             await start("elsewhere", -1)

@@ -61,7 +61,7 @@ def trip(breaker: CircuitBreaker, hook: RegisteredHook, tool: str = "read") -> N
 
 @pytest.mark.parametrize("source", ["settings", "code"])
 async def test_timeouts_for_one_tool_do_not_switch_a_guard_off_for_another(
-    workspace: Workspace, source: str
+    workspace: Workspace, source: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def hang(event: dict[str, Any]) -> Any:
         if event["tool_name"] == "read":
@@ -79,6 +79,7 @@ async def test_timeouts_for_one_tool_do_not_switch_a_guard_off_for_another(
         assert reads[3].aggregated.hook_results[0].error == SKIPPED
         assert reads[3].aggregated.hook_results[0].duration == 0
         assert (await fire("write", {})).blocked
+    assert "3 times in a row for 'read': skipped for 300 s" in caplog.text
 
 
 def test_timeouts_are_counted_for_each_tool_and_each_hook() -> None:
@@ -227,7 +228,7 @@ def test_looking_at_a_plan_takes_no_probe(tmp_path: Path) -> None:
 async def test_project_cannot_bring_along_that_a_guard_timed_out(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 12.12: the home folder is inside the repository."""
+    """The home folder is inside the repository."""
     (workspace.folder / ".git").mkdir()
     state = workspace.folder / "home" / "state"
     settings = workspace.settings("BeforeTool", {**HANG, "command": "exit 2"})

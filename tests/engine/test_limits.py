@@ -43,8 +43,8 @@ async def test_processes_beyond_the_limit_wait_in_order_and_keep_their_time(
     assert counts == ["1\n"] * 8
 
 
-async def test_a_changed_limit_reaches_those_who_wait_and_those_who_come() -> None:
-    """Issue 16: ``maxProcesses`` after a reload."""
+async def test_changed_limit_reaches_those_who_wait_and_those_who_come() -> None:
+    """``maxProcesses`` after a reload."""
     slots = ProcessSlots(1)
     await slots.acquire()
     waiting = [asyncio.create_task(slots.acquire()) for _ in range(3)]
@@ -61,7 +61,7 @@ async def test_a_changed_limit_reaches_those_who_wait_and_those_who_come() -> No
     assert slots.free == 1
 
 
-async def test_a_slot_survives_a_cancelled_waiter() -> None:
+async def test_slot_survives_a_cancelled_waiter() -> None:
     """Also one that is cancelled and handed a slot in the same moment."""
     slots = ProcessSlots(1)
     await slots.acquire()
@@ -100,8 +100,8 @@ def close_a_loop_under_its_hooks(folder: str) -> None:
 
     async def fire(session: str) -> ProcessedHookResult:
         await system.initialize()
-        given = {"tool_name": "t", "tool_input": {}, "session_id": session}
-        return await system.event_handler.fire("BeforeTool", given)
+        event = {"tool_name": "t", "tool_input": {}, "session_id": session}
+        return await system.event_handler.fire("BeforeTool", event)
 
     def close_a_loop_with_waiters() -> None:
         loop = asyncio.new_event_loop()
@@ -130,9 +130,7 @@ def close_a_loop_under_its_hooks(folder: str) -> None:
     asyncio.run(config.dispose())
 
 
-def test_a_closed_event_loop_keeps_neither_slot_nor_verdict(
-    workspace: Workspace,
-) -> None:
+def test_closed_event_loop_keeps_neither_slot_nor_verdict(workspace: Workspace) -> None:
     """What waited in it is gone; a hook that ran elsewhere still blocks.
 
     In a process of its own: nobody reaps what ran in a loop that its host has closed.
@@ -148,8 +146,8 @@ def test_a_closed_event_loop_keeps_neither_slot_nor_verdict(
 async def test_depth_goes_up_for_every_hook_until_it_is_skipped_by_policy(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
-    own = {"HOOKLINE_DEPTH": "0"}
-    hook = workspace.runs("echo $HOOKLINE_DEPTH >> depth", env=own, onError=policy)
+    reset = {"HOOKLINE_DEPTH": "0"}
+    hook = workspace.runs("echo $HOOKLINE_DEPTH >> depth", env=reset, onError=policy)
     for depth in ("2", "3"):
         monkeypatch.setenv("HOOKLINE_DEPTH", depth)
         assert not (await workspace.fire("BeforeTool", hook)).blocked
@@ -161,15 +159,15 @@ async def test_depth_goes_up_for_every_hook_until_it_is_skipped_by_policy(
     assert skipped.error == "skipped: nested deeper than maxDepth 4"
 
 
-@pytest.mark.parametrize("said", ["", "x", "-1", "9" * 5000, "1.5"])
-def test_an_invalid_depth_counts_as_zero(
-    monkeypatch: pytest.MonkeyPatch, said: str
+@pytest.mark.parametrize("depth", ["", "x", "-1", "9" * 5000, "1.5"])
+def test_invalid_depth_counts_as_zero(
+    monkeypatch: pytest.MonkeyPatch, depth: str
 ) -> None:
-    monkeypatch.setenv("HOOKLINE_DEPTH", said)
+    monkeypatch.setenv("HOOKLINE_DEPTH", depth)
     assert current_depth() == 0
 
 
-async def test_a_function_that_fires_its_own_event_is_stopped_at_the_depth_limit(
+async def test_function_that_fires_its_own_event_is_stopped_at_the_depth_limit(
     workspace: Workspace,
 ) -> None:
     depths = []
@@ -194,22 +192,22 @@ async def environment_of(workspace: Workspace, **more: Any) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs if pair)
 
 
-async def test_a_clean_environment_holds_no_secrets(
+async def test_clean_environment_holds_no_secrets(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("API_KEY", "GITHUB_TOKEN", "LC_SECRET", "SSH_AUTH_SOCK", "FOO"):
         monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("LC_TIME", "C")
     assert (await environment_of(workspace))["API_KEY"] == "hunter2"
-    found = await environment_of(
+    env = await environment_of(
         workspace, envPolicy="clean", env={"OWN": "1", "MY_TOKEN": "given"}
     )
-    assert "hunter2" not in found.values()
-    assert found["PATH"] == os.environ["PATH"]
-    assert found["LC_TIME"] == "C"
-    assert found["OWN"] == "1"
-    assert found["MY_TOKEN"] == "given"
-    assert found["HOOKLINE_EVENT"] == "BeforeTool"
+    assert "hunter2" not in env.values()
+    assert env["PATH"] == os.environ["PATH"]
+    assert env["LC_TIME"] == "C"
+    assert env["OWN"] == "1"
+    assert env["MY_TOKEN"] == "given"
+    assert env["HOOKLINE_EVENT"] == "BeforeTool"
 
 
 MANAGED = {"type": "command", "name": "guard", "command": "exit 2", "managed": True}

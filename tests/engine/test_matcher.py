@@ -1,4 +1,4 @@
-"""Issue 12.7: a matcher is searched in bounded time; undecided counts as a match.
+"""A matcher is searched in bounded time; undecided counts as a match.
 
 Patterns that take years with ``re`` alone are in ``tests/pins/engine/matchers.json``.
 """
@@ -35,7 +35,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("pattern", HUGE.values(), ids=HUGE.keys())
-def test_a_pattern_that_is_too_complex_matches_every_name_with_a_warning(
+def test_pattern_that_is_too_complex_matches_every_name_with_a_warning(
     pattern: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "hookline"):
@@ -66,16 +66,16 @@ patterns = st.recursive(
 
 
 @given(patterns, st.text(ALPHABET, max_size=8), st.sampled_from(["", "(?i)", "(?m)"]))
-def test_the_automaton_finds_what_re_finds(pattern: str, name: str, flags: str) -> None:
+def test_automaton_finds_what_re_finds(pattern: str, name: str, flags: str) -> None:
     try:
         automaton = _Automaton(_parser.parse(flags + pattern))
     except _UndecidedError:
         return
-    found = re.search(flags + pattern, name) is not None
-    assert automaton.finds(name) is found
+    expected = re.search(flags + pattern, name) is not None
+    assert automaton.finds(name) is expected
 
 
 @given(patterns, st.text(ALPHABET, max_size=6))
-def test_a_matcher_finds_what_re_finds(pattern: str, name: str) -> None:
+def test_matcher_finds_what_re_finds(pattern: str, name: str) -> None:
     """In a name that is short enough to ask ``re`` itself."""
     assert searcher(pattern)(name) is (re.search(pattern, name) is not None)

@@ -85,19 +85,19 @@ def result_of(
 
 
 def used(field: FieldProvenance) -> list[Contribution]:
-    return [one for one in field.contributions if one.outcome is Outcome.USED]
+    return [part for part in field.contributions if part.outcome is Outcome.USED]
 
 
 @settings(max_examples=150)
 @given(st.sampled_from(list(HookEventName)), st.lists(outputs, max_size=4))
-def test_a_used_value_is_in_the_merged_field(
+def test_used_value_is_in_the_merged_field(
     event: HookEventName, values: list[dict[str, Any]]
 ) -> None:
     for field in trace_result(result_of(event, values)):
-        for one in used(field):
+        for part in used(field):
             assert field.value is not None
             if isinstance(field.value, str) and field.field != "decision":
-                assert one.value in field.value
+                assert part.value in field.value
         if field.field.startswith(LAST_WINS.get(event, "no field")):
             (last,) = used(field)
             assert last is field.contributions[-1]
@@ -107,7 +107,7 @@ def test_a_used_value_is_in_the_merged_field(
 def parts(event: HookEventName, *values: dict[str, Any]) -> dict[str, list[str]]:
     """What became of the value of each hook, by field."""
     return {
-        field.field.rpartition(".")[2]: [one.outcome for one in field.contributions]
+        field.field.rpartition(".")[2]: [part.outcome for part in field.contributions]
         for field in trace_result(result_of(event, list(values)))
     }
 
@@ -130,13 +130,15 @@ def test_part_of_each_hook_in_a_decision_and_in_tool_selection() -> None:
 
 
 @given(several, st.sampled_from([Merge.ANY_BLOCKS, Merge.FIELDS]))
-def test_a_stop_and_a_block_by_any_hook_survive_in_any_position(
-    said: list[HookOutput], merge: Merge
+def test_stop_and_a_block_by_any_hook_survive_in_any_position(
+    outputs_of_hooks: list[HookOutput], merge: Merge
 ) -> None:
-    for outputs_in_order in (said, said[::-1]):
+    for outputs_in_order in (outputs_of_hooks, outputs_of_hooks[::-1]):
         merged = merge_outputs(outputs_in_order, merge)
-        assert merged.is_blocking is any(output.is_blocking for output in said)
-        assert merged.stops is any(output.stops for output in said)
+        assert merged.is_blocking is any(
+            output.is_blocking for output in outputs_of_hooks
+        )
+        assert merged.stops is any(output.stops for output in outputs_of_hooks)
 
 
 REASONS = {"continues", "stop_reason", "suppress_output"}

@@ -1,4 +1,8 @@
-"""protocol.md#results: nothing that is only told of a verdict can change it."""
+"""Loggers, telemetry, buses and journals are told of a verdict and cannot change it.
+
+protocol.md#results; an observer is code of the host that raises, hangs or answers with
+something else. One test breaks our own watch of settings, which no caller can do.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,16 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
 from hookline import (
     Config,
@@ -25,12 +32,20 @@ from hookline import (
 )
 from hookline.agent import execute_tool_with_hooks
 from hookline.bus import MessageBusType
+from hookline.journal.query import EventFilter, read_journal
+from hookline.settings.watch import SettingsWatch
+from hookline.telemetry.otel import OtelTelemetry
 
 GUARD = {"type": "command", "command": "echo no >&2; exit 2", "name": "guard"}
 CRASH = {"type": "command", "command": "exit 9", "name": "crash"}
+SLOW = {"type": "command", "command": "sleep 60", "name": "slow", "timeout": 50}
 LATER = {"type": "command", "command": "true", "name": "later", "async": True}
-Systems = Iterator[tuple[str, Config, "Trouble"]]
 RAISES = ("raises", "panics", "exits")
+METHODS_OF = {
+    "debug_logger": ("enabled", "log", "flush"),
+    "telemetry": ("start_event", "start_hook", "carrier", "end"),
+    "message_bus": ("subscribe", "publish", "unsubscribe"),
+}
 SLOW_S = 40.0
 """Less than an observer hangs: nobody waits for it, not even at the end."""
 
@@ -59,18 +74,14 @@ class Trouble:
 
 
 class Observer:
-    """Has methods of which one is trouble."""
+    """A debug logger, a bus and a telemetry in one, with a method that is trouble."""
 
-    def __init__(self, trouble: Trouble, method: str) -> None:
+    def __init__(self, trouble: Trouble, method: str = "") -> None:
         self._trouble, self._method = trouble, method
 
     def _do(self, method: str) -> None:
         if method == self._method:
             self._trouble()
-
-
-class BadLogger(Observer):
-    """A debug logger."""
 
     def enabled(self, level: int) -> bool:
         self._do("enabled")
@@ -81,6 +92,30 @@ class BadLogger(Observer):
 
     def flush(self) -> None:
         self._do("flush")
+
+    def subscribe(self, message_type: str, handler: Any) -> Any:
+        self._do("subscribe")
+        request = {"eventName": "BeforeTool", "input": {}}
+        asyncio.get_running_loop().call_soon(handler, request)
+        return partial(self._do, "unsubscribe")
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        self._do("publish")
+
+    def start_event(self, *_: Any) -> Observer:
+        self._do("start_event")
+        return self
+
+    def start_hook(self, *_: Any) -> Observer:
+        self._do("start_hook")
+        return self
+
+    def carrier(self) -> dict[str, str]:
+        self._do("carrier")
+        return {"traceparent": "\0"}
+
+    def end(self, result: Any) -> None:
+        self._do("end")
 
 
 class BadStandardLogger(logging.Logger):
@@ -95,62 +130,38 @@ class BadStandardLogger(logging.Logger):
         return True
 
 
-class BadBus(Observer):
-    """A bus."""
-
-    def subscribe(self, message_type: str, handler: Any) -> Any:
-        self._do("subscribe")
-        request = {"eventName": "BeforeTool", "input": {}}
-        asyncio.get_running_loop().call_soon(handler, request)
-        return partial(self._do, "unsubscribe")
-
-    async def publish(self, message_type: str, payload: Any) -> None:
-        self._do("publish")
-
-
-class BadHandler(logging.Handler):
-    """A handler of the standard library that is trouble."""
-
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__()
-        self._trouble = trouble
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._trouble()
-
-
-class BadTelemetry(Observer):
-    """A backend, its events and its hooks in one."""
-
-    def start_event(self, *_: Any) -> BadTelemetry:
-        self._do("start_event")
-        return self
-
-    def start_hook(self, *_: Any) -> BadTelemetry:
-        self._do("start_hook")
-        return self
-
-    def carrier(self) -> dict[str, str]:
-        self._do("carrier")
-        return {"traceparent": "\0"}
-
-    def end(self, result: Any) -> None:
-        self._do("end")
+@contextmanager
+def handler_on(target: logging.Logger, trouble: Trouble) -> Iterator[None]:
+    """Give a logger a handler that is trouble, and let it write everything."""
+    handler, level = logging.Handler(), target.level
+    handler.emit = lambda record: trouble()  # type: ignore[method-assign] # as a subclass
+    target.addHandler(handler)
+    target.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        target.removeHandler(handler)
+        target.setLevel(level)
+        trouble.over.set()
 
 
 def config_with(folder: Path, *hooks: dict[str, Any], **options: Any) -> Config:
     groups = [{"hooks": list(hooks), "matcher": "denied"}]
     groups.append({"hooks": [CRASH], "matcher": "crash"})
     groups.append({"hooks": [LATER], "matcher": "later"})
+    groups.append({"hooks": [SLOW], "matcher": "slow"})
     raw = {"hooks": {"BeforeTool": groups}, "hooksConfig": options}
     return Config("s", folder, Settings.from_mapping(raw))
 
 
-async def check_verdicts(config: Config) -> None:
-    """The denied tool never runs, the others do; soon, whoever is told of it."""
+async def check_verdicts(config: Config, hanging: Trouble | None = None) -> None:
+    """The denied tool never runs, the others do; soon, whoever is told of it.
+
+    The end waits some seconds for an observer, unless it is told what is ``hanging``.
+    """
     ran: list[str] = []
     started = time.monotonic()
-    for name in ("denied", "crash", "later", "nothing matches", "denied"):
+    for name in ("denied", "crash", "slow", "later", "nothing matches", "denied"):
         run = partial(ran.append, name)
         result = await execute_tool_with_hooks(config, name, {}, lambda _: run())  # noqa: B023 - it is called now
         assert (result.text == "no") is (name == "denied")
@@ -162,7 +173,9 @@ async def check_verdicts(config: Config) -> None:
     assert not (await system.event_handler.fire("BeforeTool", {})).should_stop
     unknown = await system.event_handler.fire("BeforeTool", None)  # type: ignore[arg-type] # a mistake
     assert not unknown.aggregated.success
-    assert ran == ["crash", "later", "nothing matches"]
+    assert ran == ["crash", "slow", "later", "nothing matches"]
+    if hanging is not None:
+        hanging.over.set()
     await config.dispose()
     assert time.monotonic() - started < SLOW_S
 
@@ -180,16 +193,15 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     return made()
 
 
-def bad_systems(trouble: Callable[[], Trouble], folders: Iterator[Path]) -> Systems:
+def bad_systems(
+    kind: str, folders: Iterator[Path], *roles: str, **others: Any
+) -> Iterator[tuple[str, Config, Trouble]]:
     """Systems with one observer that is trouble, which is not yet asked anything."""
-    for method in ("enabled", "log", "flush"):
-        config, bad = config_with(next(folders), GUARD), trouble()
-        HookSystem(config, debug_logger=BadLogger(bad, method))
-        yield f"debug logger, {method}", config, bad
-    for method in ("start_event", "start_hook", "carrier", "end"):
-        config, bad = config_with(next(folders), GUARD), trouble()
-        HookSystem(config, telemetry=BadTelemetry(bad, method))
-        yield f"telemetry, {method}", config, bad
+    for role in roles:
+        for method in METHODS_OF[role]:
+            config, trouble = config_with(next(folders), GUARD), Trouble(kind)
+            HookSystem(config, **{**others, role: Observer(trouble, method)})
+            yield f"{role}, {method}", config, trouble
 
 
 @pytest.mark.parametrize("kind", RAISES)
@@ -197,31 +209,69 @@ async def test_observer_that_raises_changes_no_verdict(
     folders: Iterator[Path], subtests: pytest.Subtests, kind: str
 ) -> None:
     """DELTA-HTEL-001..003 cost their own record; HBUS-002: nor does a bus."""
-    trouble = partial(Trouble, kind)
-    systems = list(bad_systems(trouble, folders))
-    for method in ("subscribe", "publish", "unsubscribe"):
-        config, bad = config_with(next(folders), GUARD), trouble()
-        HookSystem(config, BadBus(bad, method))
-        systems.append((f"bus, {method}", config, bad))
+    systems = list(bad_systems(kind, folders, *METHODS_OF))
     for adapted in (False, True):
-        config, bad = config_with(next(folders), GUARD), trouble()
-        target = BadStandardLogger(bad)
+        config, trouble = config_with(next(folders), GUARD), Trouble(kind)
+        target = BadStandardLogger(trouble)
         logger = logging.LoggerAdapter(target, {}) if adapted else target
         HookSystem(config, debug_logger=logger)
-        systems.append((f"logger of the host's own class, {adapted=}", config, bad))
-    for name, config, bad in systems:
+        systems.append((f"logger of the host's own class, {adapted=}", config, trouble))
+    for name, config, trouble in systems:
         with subtests.test(name):
             await check_verdicts(config)
-            assert bad.calls
+            assert trouble.calls
 
 
-async def test_observer_that_hangs_changes_no_verdict(folders: Iterator[Path]) -> None:
-    """All of them at once: each costs its own system a few seconds."""
-    systems = list(bad_systems(partial(Trouble, "hangs"), folders))
-    await asyncio.gather(*(check_verdicts(config) for _, config, _ in systems))
-    for name, _, bad in systems:
-        assert bad.calls, name
-        bad.over.set()
+class ListLogger(Observer):
+    """A debug logger that keeps the names of its records."""
+
+    def __init__(self, trouble: Trouble, method: str = "") -> None:
+        super().__init__(trouble, method)
+        self.names: list[str] = []
+
+    def log(self, level: int, name: str, record: Mapping[str, Any]) -> None:
+        self.names.append(name)
+
+
+def exporting(trouble: Trouble) -> OtelTelemetry:
+    """Telemetry whose exporter is called at the end of each span, as in a test."""
+
+    class Exporter(SpanExporter):
+        def export(self, spans: Any) -> Any:
+            trouble()
+
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(Exporter()))
+    return OtelTelemetry(tracer_provider=tracers)
+
+
+async def test_observer_that_hangs_changes_no_verdict_and_costs_no_other_its_record(
+    folders: Iterator[Path],
+) -> None:
+    """All of them at once: each costs its own system a few seconds at its end."""
+    fine: Any = {"debug_logger": Observer(Trouble("raises"))}
+    systems = list(bad_systems("hangs", folders, "debug_logger", "telemetry", **fine))
+    config, trouble = config_with(next(folders), GUARD), Trouble("hangs")
+    HookSystem(config, telemetry=exporting(trouble), **fine)
+    systems.append(("exporter", config, trouble))
+    config, trouble = config_with(folder := next(folders), GUARD), Trouble("hangs")
+    log, telemetry = ListLogger(trouble, "flush"), Observer(trouble, "start_event")
+    HookSystem(config, debug_logger=log, telemetry=telemetry).record_to(
+        folder / "journal.sqlite"
+    )
+    systems.append(("two, beside a journal", config, trouble))
+    config, trouble = config_with(next(folders), GUARD), Trouble("hangs")
+    HookSystem(config)
+    systems.append(("handler of the root logger", config, trouble))
+    with handler_on(logging.getLogger(), trouble):
+        await asyncio.gather(*(check_verdicts(config) for _, config, _ in systems))
+    for name, _, trouble in systems:
+        assert trouble.calls, name
+        trouble.over.set()
+    assert log.names.count("hook:batch_summary") >= 4
+    with read_journal(str(folder / "journal.sqlite")) as reader:
+        verdicts = [entry.verdict for entry in reader.newest(EventFilter(), None)]
+    assert verdicts.count("blocked") == 4
 
 
 @pytest.mark.parametrize("kind", RAISES)
@@ -231,7 +281,7 @@ async def test_factory_of_log_records_changes_no_verdict(
     """It is called for what settings are warned of, too, and for other observers."""
     trouble = Trouble(kind)
     config = config_with(tmp_path, GUARD, unknown=True)
-    HookSystem(config, debug_logger=BadLogger(Trouble("raises"), "log"))
+    HookSystem(config, debug_logger=Observer(Trouble("raises"), "log"))
     with monkeypatch.context() as patched:
         patched.setattr(logging, "_logRecordFactory", lambda *_, **__: trouble())
         await check_verdicts(config)
@@ -245,95 +295,41 @@ async def test_handler_of_the_host_changes_no_verdict(
     """It is on the root logger, on ours, or on one that was given."""
     for kind in (*RAISES, "hangs"):
         trouble, target = Trouble(kind), logging.getLogger(name)
-        handler, level = BadHandler(trouble), target.level
-        target.addHandler(handler)
-        target.setLevel(logging.DEBUG)
-        try:
-            with subtests.test(kind):
-                config = config_with(next(folders), GUARD, breaker={"timeouts": 1})
-                given = target if name == "given" else None
-                HookSystem(config, debug_logger=given)
-                await check_verdicts(config)
-                assert trouble.calls
-        finally:
-            target.removeHandler(handler)
-            target.setLevel(level)
-            trouble.over.set()
+        with subtests.test(kind), handler_on(target, trouble):
+            config = config_with(next(folders), GUARD, breaker={"timeouts": 1})
+            HookSystem(config, debug_logger=target if name == "given" else None)
+            await check_verdicts(config, hanging=trouble)
+            assert trouble.calls
 
 
-async def test_telemetry_that_empties_what_it_is_shown_changes_no_verdict(
-    tmp_path: Path,
-) -> None:
-    class Emptying(BadTelemetry):
-        def start_event(self, *shown: Any) -> BadTelemetry:
-            shown[1].clear()
-            return self
+class Emptying(Observer):
+    """Telemetry that empties what it is shown."""
 
-    config = config_with(tmp_path, GUARD)
-    HookSystem(config, telemetry=Emptying(Trouble("raises"), "no method"))
-    await check_verdicts(config)
+    def start_event(self, *shown: Any) -> Observer:
+        shown[1].clear()
+        return self
 
 
-async def test_exporter_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
-    """Also one that is called at the end of each span, as in a test setup."""
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+def odd_telemetry(answer: object) -> Any:
+    """Telemetry that answers with something else."""
 
-    from hookline.telemetry.otel import OtelTelemetry
+    class Odd:
+        def __getattr__(self, name: str) -> Any:
+            if name in {"start_event", "start_hook"} and answer is not None:
+                return lambda *_: self if name == "start_event" else answer
+            return lambda *_: answer
 
-    trouble = Trouble("hangs")
-
-    class Hanging(SpanExporter):
-        def export(self, spans: Any) -> Any:
-            trouble()
-
-    tracers = TracerProvider(shutdown_on_exit=False)
-    tracers.add_span_processor(SimpleSpanProcessor(Hanging()))
-    config = config_with(tmp_path, GUARD)
-    HookSystem(config, telemetry=OtelTelemetry(tracer_provider=tracers))
-    await check_verdicts(config)
-    assert trouble.calls
-    trouble.over.set()
+    return Odd()
 
 
 async def test_telemetry_of_the_wrong_kind_changes_no_verdict(
     folders: Iterator[Path],
 ) -> None:
-    for answer in (None, 7, "text", {"traceparent": 3}, object()):
-
-        class Odd:
-            def __getattr__(self, name: str, answer: object = answer) -> Any:
-                if name in {"start_event", "start_hook"} and answer is not None:
-                    return lambda *_: self if name == "start_event" else answer
-                return lambda *_: answer
-
+    answers = (None, 7, "text", {"traceparent": 3}, object())
+    for telemetry in (Emptying(Trouble("raises")), *map(odd_telemetry, answers)):
         config = config_with(next(folders), GUARD)
-        HookSystem(config, telemetry=Odd())
+        HookSystem(config, telemetry=telemetry)
         await check_verdicts(config)
-
-
-async def test_observer_that_hangs_costs_no_other_its_record(tmp_path: Path) -> None:
-    names: list[str] = []
-
-    class ListLogger(BadLogger):
-        def log(self, level: int, name: str, record: Mapping[str, Any]) -> None:
-            names.append(name)
-
-    trouble = Trouble("hangs")
-    config = config_with(tmp_path, GUARD)
-    log = ListLogger(trouble, "flush")
-    system = HookSystem(
-        config, debug_logger=log, telemetry=BadTelemetry(trouble, "start_event")
-    )
-    system.record_to(tmp_path / "journal.sqlite")
-    await check_verdicts(config)
-    trouble.over.set()
-    assert names.count("hook:batch_summary") >= 4
-    from hookline.journal.query import EventFilter, read_journal
-
-    with read_journal(str(tmp_path / "journal.sqlite")) as reader:
-        verdicts = [one.verdict for one in reader.newest(EventFilter(), None)]
-    assert verdicts.count("blocked") == 4
 
 
 async def test_journal_that_cannot_start_its_thread_changes_no_verdict(
@@ -429,12 +425,12 @@ def listener(debug: bool) -> logging.Logger:
 def test_observer_of_the_wrong_kind_is_refused() -> None:
     """The records of an async logger would never be written."""
 
-    class Async(BadLogger):
+    class Async(Observer):
         async def log(self, *_: Any) -> None:  # type: ignore[override] # the mistake
             pass
 
-    wrong_loggers: list[Any] = [object(), print, "debug", logging, BadLogger, {}, 0]
-    for logger in (*wrong_loggers, Async(Trouble("raises"), "")):
+    wrong_loggers: list[Any] = [object(), print, "debug", logging, Observer, {}, 0]
+    for logger in (*wrong_loggers, Async(Trouble("raises"))):
         wanted = "debug_logger: expected a logging.Logger, or an .* the plain methods"
         with pytest.raises(TypeError, match=wanted):
             HookSystem(Config(), debug_logger=logger)
@@ -442,7 +438,7 @@ def test_observer_of_the_wrong_kind_is_refused() -> None:
     for bus in wrong_buses:
         with pytest.raises(TypeError, match="message_bus: expected an object with"):
             HookSystem(Config(), message_bus=bus)
-    log: DebugLogger = BadLogger(Trouble("raises"), "")
+    log: DebugLogger = Observer(Trouble("raises"))
     assert HookSystem(Config(), debug_logger=log).status.total_hooks == 0
 
 
@@ -452,9 +448,9 @@ async def test_logger_of_the_standard_library_gets_the_records(
 ) -> None:
     target: Any = logging.getLogger("an.agent")
     config = config_with(tmp_path, GUARD)
-    given = logging.LoggerAdapter(target, {}) if adapted else target
+    logger = logging.LoggerAdapter(target, {}) if adapted else target
     with caplog.at_level(logging.DEBUG, "an.agent"):
-        async with HookSystem(config, debug_logger=given) as system:
+        async with HookSystem(config, debug_logger=logger) as system:
             await system.event_handler.fire_before_tool_event("denied", {})
     names = [record.getMessage().split()[0] for record in caplog.records]
     assert {"hook:result", "hook:batch_summary"} <= set(names)
@@ -468,7 +464,6 @@ async def test_reload_that_cannot_look_keeps_the_settings(
     file.write_text(json.dumps({"hooks": {"BeforeTool": [{"hooks": [GUARD]}]}}))
     config = Config("s", tmp_path, Settings.from_file(str(file)))
     config.reload = True
-    from hookline.settings.watch import SettingsWatch
 
     def fail(_: object) -> bool:
         raise OSError("out of descriptors")

@@ -32,14 +32,16 @@ async def test_no_hooks_means_no_plan_and_a_fresh_empty_success() -> None:
     assert first.aggregated.errors is not second.aggregated.errors
 
 
-def test_an_invalid_expression_is_compared_literally_and_warned_about_once(
+def test_invalid_expression_is_compared_literally_and_warned_about_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "hookline"):
         assert matches("odd(warned", BEFORE_TOOL, "odd(warned")
         assert not matches("odd(warned", BEFORE_TOOL, "odd(warned_more")
-    told = [r for r in caplog.records if "odd(warned" in r.getMessage()]
-    assert len(told) == 1
+    warnings = [
+        record for record in caplog.records if "odd(warned" in record.getMessage()
+    ]
+    assert len(warnings) == 1
 
 
 def test_every_hook_key_is_part_of_what_makes_hooks_equal() -> None:

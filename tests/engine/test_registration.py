@@ -17,12 +17,12 @@ Event = dict[str, Any]
 
 
 def test_names_of_events_for_type_checkers_are_all_events() -> None:
-    assert get_args(registration.Name) == tuple(one.value for one in HookEventName)
+    assert get_args(registration.Name) == tuple(event.value for event in HookEventName)
     assert set(get_args(registration.Cause)) == set(FailurePolicy.__struct_fields__)
 
 
-def test_a_hook_may_name_a_type_that_only_type_checkers_know() -> None:
-    """Python 3.14 evaluates annotations when a signature is read (issue 17)."""
+def test_hook_may_name_a_type_that_only_type_checkers_know() -> None:
+    """Python 3.14 evaluates annotations when a signature is read."""
     quote = "" if sys.version_info >= (3, 14) else "'"
     scope: dict[str, Any] = {}
     exec(f"def guard(event: {quote}Missing{quote}): ...", scope)
@@ -31,7 +31,7 @@ def test_a_hook_may_name_a_type_that_only_type_checkers_know() -> None:
 
 
 async def test_off_knows_methods_and_takes_an_event() -> None:
-    """Issue 17: ``hooks.off`` for methods, repeats, one event, unknown functions.
+    """``hooks.off`` for methods, repeats, one event, unknown functions.
 
     A function that is registered twice runs twice.
     """
@@ -40,27 +40,27 @@ async def test_off_knows_methods_and_takes_an_event() -> None:
     class Guard:
         def check(self, event: Event) -> None: ...
 
-    one, other = Guard(), Guard()
+    guard, other = Guard(), Guard()
     async with HookSystem(Config()) as hooks:
         for event in (HookEventName.BeforeTool, HookEventName.AfterTool):
-            for function in (one.check, seen.append) * 2:
+            for function in (guard.check, seen.append) * 2:
                 hooks.on(event)(function)
         await hooks.event_handler.fire_before_tool_event("t", {})
         assert len(seen) == 2
         with pytest.raises(UnknownHookError, match="check is not registered"):
             hooks.off(other.check)
-        hooks.off(one.check, "BeforeTool")
+        hooks.off(guard.check, "BeforeTool")
         assert hooks.status.total_hooks == 6
         with pytest.raises(UnknownHookError, match=r"\(registered: append, append\)"):
-            hooks.off(one.check, "BeforeTool")
+            hooks.off(guard.check, "BeforeTool")
         with pytest.raises(UnknownEventError):
-            hooks.off(one.check, "BeforTool")
+            hooks.off(guard.check, "BeforTool")
         hooks.off(seen.append)
-        hooks.off(one.check)
+        hooks.off(guard.check)
         assert hooks.status.total_hooks == 0
 
 
-async def test_an_event_in_flight_finishes_with_a_hook_that_is_removed() -> None:
+async def test_event_in_flight_finishes_with_a_hook_that_is_removed() -> None:
     started, go = asyncio.Event(), asyncio.Event()
 
     async def guard(event: Event) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Settings that change while events go on (issue 16: change without a restart)."""
+"""Settings that change while events go on: each event has the hooks of one version.
+
+Which changes are used and which are refused is in ``tests/pins/engine/reload.json``.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import asyncio
 import json
 import os
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 from hookline import Config, HooklineError, HookSystem, ProcessedHookResult, Settings
 from hookline.journal.query import EventFilter, read_journal
 from hookline.settings.model import TrustStatus
+from tests.support.followed_settings import FollowedSettings
+from tests.support.processes import wait_until
 from tests.support.project import Project
 
-WAIT_S = 60
 CALL = {"tool_name": "x", "tool_input": {}}
 
 
@@ -31,44 +33,9 @@ def group(*hooks: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"hooks": {"BeforeTool": [{"hooks": list(hooks)}]}, **more}
 
 
-class Bench:
-    """A settings file and a system that follows it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.file = folder / "hooks.json"
-        self.system: HookSystem
-
-    def write(self, *hooks: dict[str, Any], **more: Any) -> None:
-        self.put(json.dumps(group(*hooks, **more)))
-
-    def put(self, text: str) -> None:
-        """Replace the file as programs do that take care."""
-        new = self.folder / f"new-{threading.get_ident()}"
-        new.write_text(text)
-        new.replace(self.file)
-
-    def start(self) -> HookSystem:
-        config = Config("s", self.folder, Settings.from_file(self.file))
-        self.system = HookSystem(config, reload=True)
-        return self.system
-
-    async def fire(self, tool: str = "x") -> ProcessedHookResult:
-        return await self.system.event_handler.fire_before_tool_event(tool, {})
-
-    async def reason(self, tool: str = "x") -> str | None:
-        return (await self.fire(tool)).reason
-
-    async def until(self, found: Callable[[], object]) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while not found():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.005)
-
-
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def followed(tmp_path: Path) -> FollowedSettings:
+    return FollowedSettings(tmp_path)
 
 
 @pytest.fixture
@@ -78,16 +45,16 @@ def user_settings() -> Path:
     return folder / "settings.json"
 
 
-async def test_nothing_is_loaded_without_the_option(bench: Bench) -> None:
-    bench.write(rule("one"))
-    config = Config("s", bench.folder, Settings.from_file(bench.file))
-    async with HookSystem(config) as bench.system:
-        bench.write(rule("two"))
-        assert await bench.reason() == "one"
-        assert bench.system.last_reload is None
-        outcome = await bench.system.reload()
+async def test_nothing_is_loaded_without_the_option(followed: FollowedSettings) -> None:
+    followed.write(rule("one"))
+    config = Config("s", followed.folder, Settings.from_file(followed.file))
+    async with HookSystem(config) as followed.system:
+        followed.write(rule("two"))
+        assert await followed.reason() == "one"
+        assert followed.system.last_reload is None
+        outcome = await followed.system.reload()
         assert (outcome.changed, outcome.problems) == (True, ())
-        assert await bench.reason() == "two"
+        assert await followed.reason() == "two"
 
 
 @pytest.mark.parametrize("reload", [True, False])
@@ -113,8 +80,8 @@ async def test_config_load_builds_a_system_that_follows(
         assert await session.has_hooks("BeforeTool")
         assert (await session.fire("BeforeTool", CALL)).reason == "one"
         file.write_text(json.dumps(group(rule("two"))))
-        found = await asyncio.to_thread(session.fire_sync, "BeforeTool", CALL)
-        assert found.reason == "two"
+        fired = await asyncio.to_thread(session.fire_sync, "BeforeTool", CALL)
+        assert fired.reason == "two"
         assert config.settings.layers[0].groups
 
 
@@ -125,87 +92,90 @@ def hooks_of(version: int) -> list[dict[str, Any]]:
     return [rule(f"{version}.{number}", f"r{number}") for number in range(4)]
 
 
-def rewrite(bench: Bench, stop: threading.Event) -> None:
+def rewrite(followed: FollowedSettings, stop: threading.Event) -> None:
     for version in range(1, VERSIONS):
         # By turns as programs do that take care, and as others do.
         if version % 2:
-            bench.write(*hooks_of(version))
+            followed.write(*hooks_of(version))
         else:
-            bench.file.write_text(json.dumps(group(*hooks_of(version))))
+            followed.file.write_text(json.dumps(group(*hooks_of(version))))
     stop.set()
 
 
-async def test_every_verdict_belongs_to_one_version(bench: Bench) -> None:
-    """Issue 16: no event sees half of each, from whatever thread or event loop."""
+async def test_every_verdict_belongs_to_one_version(followed: FollowedSettings) -> None:
+    """No event sees half of each, from whatever thread or event loop."""
     stop, seen = threading.Event(), list[ProcessedHookResult]()
-    bench.write(*hooks_of(0))
+    followed.write(*hooks_of(0))
 
     async def hammer() -> None:
         while not stop.is_set():
-            seen.append(await bench.fire())
+            seen.append(await followed.fire())
 
     def hammer_from_a_thread() -> None:
         while not stop.is_set():
-            seen.append(bench.system.fire_sync("BeforeTool", CALL))
+            seen.append(followed.system.fire_sync("BeforeTool", CALL))
 
-    async with bench.start() as system:
+    async with followed.start() as system:
         await asyncio.gather(
-            asyncio.to_thread(rewrite, bench, stop),
+            asyncio.to_thread(rewrite, followed, stop),
             *(hammer() for _ in range(4)),
             *(asyncio.to_thread(hammer_from_a_thread) for _ in range(2)),
         )
-        seen.append(await bench.fire())
+        seen.append(await followed.fire())
     await system._config.dispose()
-    found = [(one.reason or "").splitlines() for one in seen]
-    assert {len(reasons) for reasons in found} == {4}
-    assert all(len({one.split(".")[0] for one in reasons}) == 1 for reasons in found)
-    assert found[-1][0] == f"{VERSIONS - 1}.0"
+    verdicts = [(result.reason or "").splitlines() for result in seen]
+    assert {len(reasons) for reasons in verdicts} == {4}
+    assert all(
+        len({reason.split(".")[0] for reason in reasons}) == 1 for reasons in verdicts
+    )
+    assert verdicts[-1][0] == f"{VERSIONS - 1}.0"
 
 
-async def test_an_event_in_progress_ends_with_the_hooks_it_began_with(
-    bench: Bench,
+async def test_event_in_progress_ends_with_the_hooks_it_began_with(
+    followed: FollowedSettings,
 ) -> None:
     wait = "touch started; while [ ! -e go ]; do sleep 0.01; done"
     first = {"type": "command", "name": "first", "command": wait}
-    chain = {"hooks": [first, rule("old", "second")], "sequential": True}
-    bench.put(json.dumps({"hooks": {"BeforeTool": [chain]}}))
-    async with bench.start():
-        slow = asyncio.create_task(bench.reason())
-        await bench.until((bench.folder / "started").exists)
-        bench.write(rule("new"))
-        assert await bench.reason() == "new"
-        (bench.folder / "go").touch()
+    followed.write(first, rule("old", "second"), group={"sequential": True})
+    async with followed.start():
+        slow = asyncio.create_task(followed.reason())
+        await wait_until((followed.folder / "started").exists)
+        followed.write(rule("new"))
+        assert await followed.reason() == "new"
+        (followed.folder / "go").touch()
         assert await slow == "old"
 
 
-async def test_functions_and_switches_of_the_host_stay(bench: Bench) -> None:
-    bench.write(rule("a", "a"), rule("b", "b"))
-    async with bench.start() as system:
+async def test_functions_and_switches_of_the_host_stay(
+    followed: FollowedSettings,
+) -> None:
+    followed.write(rule("a", "a"), rule("b", "b"))
+    async with followed.start() as system:
 
         @system.on("BeforeTool", name="mine")
         def mine(_: dict[str, Any]) -> dict[str, Any]:
             return {"decision": "deny", "reason": "mine"}
 
         system.set_hook_enabled("b", False)
-        assert await bench.reason() == "mine\na"
-        bench.write(rule("a"), enableHooks=False)
-        assert await bench.reason() is None
-        bench.write(rule("a2", "a"), rule("b", "b"), rule("c", "c"))
-        assert await bench.reason() == "mine\na2\nc"
+        assert await followed.reason() == "mine\na"
+        followed.write(rule("a"), enableHooks=False)
+        assert await followed.reason() is None
+        followed.write(rule("a2", "a"), rule("b", "b"), rule("c", "c"))
+        assert await followed.reason() == "mine\na2\nc"
         system.set_hook_enabled("b", True)
         system.off(mine)
-        assert await bench.reason() == "a2\nb\nc"
+        assert await followed.reason() == "a2\nb\nc"
 
 
-async def test_the_journal_moves_with_the_settings(bench: Bench) -> None:
-    bench.write()
-    async with bench.start():
+async def test_journal_moves_with_the_settings(followed: FollowedSettings) -> None:
+    followed.write()
+    async with followed.start():
         for name in ("a", "b", "a"):
-            path = bench.folder / f"{name}.sqlite"
-            bench.write(rule(name), hooksConfig={"journal": str(path)})
-            await bench.fire(f"tool-{name}")
-    assert _targets(bench.folder / "a.sqlite") == ["tool-a", "tool-a"]
-    assert _targets(bench.folder / "b.sqlite") == ["tool-b"]
+            path = followed.folder / f"{name}.sqlite"
+            followed.write(rule(name), hooksConfig={"journal": str(path)})
+            await followed.fire(f"tool-{name}")
+    assert _targets(followed.folder / "a.sqlite") == ["tool-a", "tool-a"]
+    assert _targets(followed.folder / "b.sqlite") == ["tool-b"]
 
 
 def _targets(path: Path) -> list[str | None]:
@@ -230,46 +200,50 @@ async def test_reload_that_fails_or_leaves_no_hook_is_in_the_journal(
     assert _targets(journal) == ["x", "Hookline", "x", "Hookline"]
 
 
-async def test_late_results_go_to_the_journal_of_their_event(bench: Bench) -> None:
+async def test_late_results_go_to_the_journal_of_their_event(
+    followed: FollowedSettings,
+) -> None:
     wait = "touch started; while [ ! -e go ]; do sleep 0.01; done; echo said >&2"
     late = {"type": "command", "name": "late", "command": wait, "async": True}
-    first, second = bench.folder / "1.sqlite", bench.folder / "2.sqlite"
-    bench.write(late, hooksConfig={"journal": str(first)})
-    async with bench.start():
-        await bench.fire()
-        await bench.until((bench.folder / "started").exists)
-        bench.write(hooksConfig={"journal": str(second)})
-        await bench.fire()
-        (bench.folder / "go").touch()
+    first, second = followed.folder / "1.sqlite", followed.folder / "2.sqlite"
+    followed.write(late, hooksConfig={"journal": str(first)})
+    async with followed.start():
+        await followed.fire()
+        await wait_until((followed.folder / "started").exists)
+        followed.write(hooksConfig={"journal": str(second)})
+        await followed.fire()
+        (followed.folder / "go").touch()
     with read_journal(str(first)) as reader:
         event = reader.find(1)
     assert event is not None
     assert [hook["stderr"] for hook in event.hooks] == ["said"]
 
 
-async def test_a_breaker_that_is_open_stays_open(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+async def test_breaker_that_is_open_stays_open(
+    followed: FollowedSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(bench.folder / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(followed.folder / "state"))
     slow = {"type": "command", "name": "slow", "command": "sleep 9", "timeout": 10}
-    bench.write(slow)
-    async with bench.start():
+    followed.write(slow)
+    async with followed.start():
         for _ in range(3):
-            await bench.fire()
-        bench.write(slow, rule("new"))
-        result = await bench.fire()
-        errors = [one.message for one in result.aggregated.errors]
+            await followed.fire()
+        followed.write(slow, rule("new"))
+        result = await followed.fire()
+        errors = [error.message for error in result.aggregated.errors]
         assert result.reason == "new"
         assert any("skipped: it timed out 3 times" in error for error in errors)
 
 
-async def test_dispose_waits_for_a_load_and_nothing_is_left(bench: Bench) -> None:
-    bench.write(rule("a"))
+async def test_dispose_waits_for_a_load_and_nothing_is_left(
+    followed: FollowedSettings,
+) -> None:
+    followed.write(rule("a"))
     for number in range(10):
-        async with bench.start() as system:
-            await bench.fire()
-            bench.write(rule(f"b{number}"))
-            firing = asyncio.create_task(bench.reason())
+        async with followed.start() as system:
+            await followed.fire()
+            followed.write(rule(f"b{number}"))
+            firing = asyncio.create_task(followed.reason())
             await asyncio.sleep(0)
         assert await firing in {f"b{number}", "a"} | {f"b{n}" for n in range(number)}
         assert system._reloader is not None
@@ -277,15 +251,15 @@ async def test_dispose_waits_for_a_load_and_nothing_is_left(bench: Bench) -> Non
         await system.dispose()
 
 
-async def test_an_event_that_is_cancelled_leaves_the_load_to_others(
-    bench: Bench,
+async def test_event_that_is_cancelled_leaves_the_load_to_others(
+    followed: FollowedSettings,
 ) -> None:
-    bench.write(rule("a"))
-    async with bench.start():
-        await bench.fire()
-        bench.write(rule("b"))
-        first = asyncio.create_task(bench.reason())
-        second = asyncio.create_task(bench.reason())
+    followed.write(rule("a"))
+    async with followed.start():
+        await followed.fire()
+        followed.write(rule("b"))
+        first = asyncio.create_task(followed.reason())
+        second = asyncio.create_task(followed.reason())
         await asyncio.sleep(0)
         first.cancel()
         assert await second == "b"
@@ -295,29 +269,31 @@ async def test_an_event_that_is_cancelled_leaves_the_load_to_others(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-async def test_a_fork_during_a_load_does_not_wait_for_it(bench: Bench) -> None:
-    bench.write(rule("a"))
-    async with bench.start():
-        await bench.fire()
-        bench.write(rule("b"))
-        firing = asyncio.create_task(bench.reason())
+async def test_fork_during_a_load_does_not_wait_for_it(
+    followed: FollowedSettings,
+) -> None:
+    followed.write(rule("a"))
+    async with followed.start():
+        await followed.fire()
+        followed.write(rule("b"))
+        firing = asyncio.create_task(followed.reason())
         await asyncio.sleep(0)
         child = os.fork()
         if child == 0:
-            os._exit(_fires_in_a_child(bench))
+            os._exit(_fires_in_a_child(followed))
         _, status = await asyncio.to_thread(os.waitpid, child, 0)
         assert (await firing, status) == ("b", 0)
 
 
-def _fires_in_a_child(bench: Bench) -> int:
+def _fires_in_a_child(followed: FollowedSettings) -> int:
     asyncio.events._set_running_loop(None)
-    return 0 if asyncio.run(bench.reason()) == "b" else 1
+    return 0 if asyncio.run(followed.reason()) == "b" else 1
 
 
 async def test_hooks_of_a_project_are_checked_as_at_a_start(
     project: Project, user_settings: Path
 ) -> None:
-    """Issue 16; ``"untrusted": "block"`` holds for what comes with a reload."""
+    """``"untrusted": "block"`` holds for what comes with a reload."""
     user_settings.write_text(json.dumps({"hooksConfig": {"untrusted": "block"}}))
     async with Config.load(project.folder, reload=True) as config:
         session = config.session()
@@ -343,10 +319,10 @@ async def test_hooks_of_a_project_are_checked_as_at_a_start(
         assert await reason() is None
 
 
-async def test_a_broken_project_keeps_no_guard_and_no_revocation_away(
+async def test_broken_project_keeps_no_guard_and_no_revocation_away(
     project: Project, user_settings: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Issue 16: trust is checked as at a start, whatever a project's files hold."""
+    """Trust is checked as at a start, whatever a project's files hold."""
     user_settings.write_text("{}")
     file = project.settings(rule("project", "guard"))
     project.trust()
@@ -355,9 +331,9 @@ async def test_a_broken_project_keeps_no_guard_and_no_revocation_away(
         assert (await session.fire("BeforeTool", CALL)).reason == "project"
         file.write_text("{ no")
         user_settings.write_text(json.dumps(group(rule("user"))))
-        found = (await session.fire("BeforeTool", CALL)).reason or ""
-        assert "changed since it was approved" in found
-        assert "user" in found.splitlines()
+        reason = (await session.fire("BeforeTool", CALL)).reason or ""
+        assert "changed since it was approved" in reason
+        assert "user" in reason.splitlines()
         assert "settings.json:1:3: is not valid JSON" in caplog.text
         project.trust("--revoke")
         assert (await session.fire("BeforeTool", CALL)).reason == "user"

@@ -49,8 +49,20 @@ async def test_parallel_results_come_in_plan_order_with_the_wall_time_of_all(
     hooks = result.aggregated.hook_results
     assert [hook.hook_name for hook in hooks] == ["slow", "quick"]
     assert result.system_message == "slow\nquick"
-    own = [hook.duration for hook in hooks]
-    assert max(own) <= result.aggregated.total_duration < sum(own)
+    durations = [hook.duration for hook in hooks]
+    assert max(durations) <= result.aggregated.total_duration < sum(durations)
+
+
+@pytest.mark.parametrize("expression", ["true", "tool_name + 1 == 2"])
+async def test_duration_of_a_rule_is_part_of_that_of_its_event(
+    workspace: Workspace, expression: str
+) -> None:
+    """In milliseconds, also of one that fails; no process is there to measure it by."""
+    rule = {"type": "rule", "name": "rule", "when": expression}
+    result = await workspace.fire("BeforeTool", rule)
+    (hook,) = result.aggregated.hook_results
+    assert result.blocked
+    assert 0.001 < hook.duration <= result.aggregated.total_duration
 
 
 @pytest.mark.parametrize("source", [HookSource.EXTENSIONS, HookSource.SYSTEM])
@@ -120,7 +132,7 @@ async def test_commands_functions_and_workers_are_asked_again(
 
 
 async def test_replaced_input_is_whole_in_the_journal(workspace: Workspace) -> None:
-    """protocol.md#results, issue 12.15."""
+    """protocol.md#results."""
     journal = str(workspace.folder / "journal.sqlite")
     system = HookSystem(workspace.config({}))
     system.record_to(journal)
@@ -129,9 +141,9 @@ async def test_replaced_input_is_whole_in_the_journal(workspace: Workspace) -> N
     async with system:
         for specific in (whole, more):
             answer = {"hookSpecificOutput": specific}
-            system.on("BeforeTool", sequential=True)(lambda _, said=answer: said)
-        given = {"command": "rm -rf /", "force": True}
-        await system.event_handler.fire_before_tool_event("run", given)
+            system.on("BeforeTool", sequential=True)(lambda _, output=answer: output)
+        tool_input = {"command": "rm -rf /", "force": True}
+        await system.event_handler.fire_before_tool_event("run", tool_input)
     with read_journal(journal) as reader:
         recorded = reader.find(1)
     assert recorded is not None

@@ -58,7 +58,7 @@ async def test_parts_of_a_system_are_there_between_initialize_and_dispose() -> N
 
 
 def test_config_has_one_hook_system_that_wants_a_config() -> None:
-    """Issue 17: a folder or a session in its place. Disabled hooks have none."""
+    """A folder or a session in its place. Disabled hooks have none."""
     config = Config()
     assert config.get_hook_system() is not None
     with pytest.raises(HookSystemExistsError):
@@ -67,10 +67,10 @@ def test_config_has_one_hook_system_that_wants_a_config() -> None:
     made = HookSystem(other)
     assert other.get_hook_system() is made
     make: Any = HookSystem
-    for given in (".", Config().session("s-1")):
-        wanted = rf"expected a Config, got {type(given).__name__}: write HookSystem\("
+    for wrong in (".", Config().session("s-1")):
+        wanted = rf"expected a Config, got {type(wrong).__name__}: write HookSystem\("
         with pytest.raises(TypeError, match=wanted):
-            make(given)
+            make(wrong)
     off = Settings.from_mapping({"enableHooks": False, "hooks": {}})
     assert Config(settings=off).get_hook_system() is None
 
@@ -85,7 +85,7 @@ def test_config_has_a_session_of_its_own_and_an_absolute_directory(
 
 @pytest.mark.parametrize("make", [Config, Config.load])
 def test_translator_that_does_not_exist_is_refused_at_once(make: Any) -> None:
-    """Issue 12.5: with the nearest name and the list of names.
+    """With the nearest name and the list of names.
 
     protocol.md#translation
     """
@@ -239,7 +239,12 @@ async def test_call_in_flight_finishes_when_the_system_is_disposed() -> None:
     assert response["error"]["code"] == "no_responders"
 
 
-async def test_response_that_is_never_taken_keeps_no_system_alive() -> None:
+async def test_response_that_is_never_taken_keeps_no_system_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit on publishing is five seconds, but for this test."""
+    monkeypatch.setattr("hookline.bus.server._PUBLISH_S", 0.1)
+
     class Deaf(InMemoryMessageBus):
         async def publish(self, message_type: str, payload: Any) -> None:
             if message_type == MessageBusType.HOOK_EXECUTION_RESPONSE:

@@ -24,52 +24,30 @@ from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.executors.cedar import CedarExecutor
 from hookline.executors.contract import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import FailureCause
 from hookline.settings.load import HookOptions
 from hookline.settings.model import HookConfig, HookSource, HookType, Stamp
+from tests.support.hook_scripts import only_hook
+from tests.support.workspace import Workspace
 
 PERMIT = "permit(principal, action, resource);"
 FORBID = "forbid(principal, action, resource);"
 
 
-class PolicyFolder:
-    """A folder with policies, and events about which they are asked."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.folder / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    def hook(self, text: str, **more: Any) -> dict[str, Any]:
-        """Write policies and return the hook that asks them."""
-        self.write("tools.cedar", text)
-        return {"type": "cedar", "name": "policy", "policies": "tools.cedar", **more}
-
-    def system(
-        self, hook: dict[str, Any], source: HookSource = HookSource.EXPLICIT
-    ) -> HookSystem:
-        hooks = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
-        settings = Settings.from_mapping(hooks, source)
-        return HookSystem(Config("s-1", self.folder, settings))
-
-    async def ask(
-        self, hook: dict[str, Any], tool: str = "write_file", **tool_input: Any
-    ) -> ProcessedHookResult:
-        async with self.system(hook) as hooks:
-            return await hooks.event_handler.fire_before_tool_event(tool, tool_input)
+def write_policies(
+    workspace: Workspace, text: str, name: str = "tools.cedar"
+) -> dict[str, Any]:
+    """Write policies and return the hook that asks them."""
+    (workspace.folder / name).write_text(text)
+    return {"type": "cedar", "name": "policy", "policies": name}
 
 
-@pytest.fixture
-def policies(tmp_path: Path) -> PolicyFolder:
-    return PolicyFolder(tmp_path)
-
-
-def only_hook(result: ProcessedHookResult) -> HookExecutionResult:
-    [ran] = result.aggregated.hook_results
-    return ran
+def system_of(
+    workspace: Workspace, hook: dict[str, Any], source: HookSource = HookSource.EXPLICIT
+) -> HookSystem:
+    mapping = workspace.settings("BeforeTool", hook)
+    settings = Settings.from_mapping(mapping, source)
+    return HookSystem(Config("s-1", workspace.folder, settings))
 
 
 def failure(result: ProcessedHookResult) -> tuple[FailureCause | None, str, bool]:
@@ -79,19 +57,21 @@ def failure(result: ProcessedHookResult) -> tuple[FailureCause | None, str, bool
 
 
 async def test_changed_files_count_from_the_next_event_on(
-    policies: PolicyFolder,
+    workspace: Workspace,
 ) -> None:
-    """Issue 13.2: entities reloaded when they change; policies and schema as well."""
+    """Entities reloaded when they change; policies and schema as well."""
 
     def in_group(name: str) -> str:
         parents = [{"type": "Agent", "id": name}]
         uid = {"type": "Agent", "id": "default"}
         return json.dumps([{"uid": uid, "attrs": {}, "parents": parents}])
 
-    policies.write("agents.json", in_group("in"))
+    agents = workspace.folder / "agents.json"
+    agents.write_text(in_group("in"))
     text = 'permit(principal in Agent::"in", action, resource);'
-    hook = policies.hook(text, entities="agents.json")
-    async with policies.system(hook) as hooks:
+    hook = {**write_policies(workspace, text), "entities": "agents.json"}
+    tools = workspace.folder / "tools.cedar"
+    async with system_of(workspace, hook) as hooks:
 
         async def blocked() -> bool:
             result = await hooks.event_handler.fire_before_tool_event("a", {})
@@ -99,17 +79,18 @@ async def test_changed_files_count_from_the_next_event_on(
 
         assert not await blocked()
         for _ in range(3):  # of the same length, within one tick of the clock
-            policies.write("agents.json", in_group("on"))
+            agents.write_text(in_group("on"))
             assert await blocked()
-            policies.write("agents.json", in_group("in"))
+            agents.write_text(in_group("in"))
             assert not await blocked()
-        policies.write("tools.cedar", text.replace('"in"', '"on"'))
+        tools.write_text(text.replace('"in"', '"on"'))
         assert await blocked()
-        os.utime(policies.write("tools.cedar", text), ns=(1, 1))
+        tools.write_text(text)
+        os.utime(tools, ns=(1, 1))
         assert not await blocked()
-        (policies.folder / "tools.cedar").unlink()
+        tools.unlink()
         assert await blocked()
-        policies.write("tools.cedar", text)
+        tools.write_text(text)
         assert not await blocked(), "it works again as soon as the file is there"
 
 
@@ -131,49 +112,52 @@ def count_reads(folder: Path) -> list[str]:
     return opened
 
 
-async def test_unchanged_files_are_read_once(policies: PolicyFolder) -> None:
-    """Issue 13.2: also by a user's hook for all folders, whose paths are absolute."""
-    texts = {"tools.cedar": PERMIT, "agents.json": "[]"}
-    files = [policies.write(name, text) for name, text in texts.items()]
-    for file in files:
+async def test_unchanged_files_are_read_once(workspace: Workspace) -> None:
+    """Also by a user's hook for all folders, whose paths are absolute."""
+    tools, agents = (workspace.folder / name for name in ("p.cedar", "agents.json"))
+    for file, text in ((tools, PERMIT), (agents, "[]")):
+        file.write_text(text)
         let_it_settle(file)
-    opened = count_reads(policies.folder)
-    tools, agents = map(str, files)
-    hook = {"type": "cedar", "name": "p", "policies": tools, "entities": agents}
-    async with policies.system(hook, HookSource.USER) as hooks:
+    opened = count_reads(workspace.folder)
+    hook = {"type": "cedar", "policies": str(tools), "entities": str(agents)}
+    async with system_of(workspace, hook, HookSource.USER) as hooks:
         for number in (0, 0, 1, 2):
             event = {"tool_name": "a", "tool_input": {}, "cwd": f"/{number}"}
             result = await hooks.event_handler.fire("BeforeTool", event)
             assert only_hook(result).success
-    assert sorted(opened) == ["agents.json", "tools.cedar"]
+    assert sorted(opened) == ["agents.json", "p.cedar"]
 
 
 async def test_pipe_in_the_place_of_a_file_does_not_hang(
-    policies: PolicyFolder,
+    workspace: Workspace,
 ) -> None:
-    os.mkfifo(policies.folder / "pipe")
-    result = await policies.ask({"type": "cedar", "policies": "pipe"})
+    os.mkfifo(workspace.folder / "pipe")
+    result = await workspace.fire("BeforeTool", {"type": "cedar", "policies": "pipe"})
     cause, error, blocked = failure(result)
     assert (cause, blocked) == (FailureCause.SPAWN, True)
     assert error.endswith("/pipe: cannot be read: it is not a regular file")
 
 
 async def test_condition_that_is_nested_too_deeply_is_a_failure(
-    policies: PolicyFolder,
+    workspace: Workspace,
 ) -> None:
     words = " || ".join(f'context.tool_input.path == "{n}"' for n in range(5000))
     text = f"forbid(principal, action, resource) when {{ {words} }}; {PERMIT}"
-    cause, error, blocked = failure(await policies.ask(policies.hook(text), path="3"))
+    event = {"tool_name": "a", "tool_input": {"path": "3"}}
+    hook = write_policies(workspace, text)
+    result = await workspace.fire("BeforeTool", hook, given=event)
+    cause, error, blocked = failure(result)
     assert (cause, blocked) == (FailureCause.OUTPUT, True)
     assert "[...].contains(...)" in error
 
 
 async def test_without_the_engine_the_message_installs_it(
-    policies: PolicyFolder, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 13.2: fails closed with the command that installs it."""
+    """Fails closed with the command that installs it."""
     monkeypatch.setitem(sys.modules, "cedarpy", None)
-    cause, error, blocked = failure(await policies.ask(policies.hook(PERMIT)))
+    hook = write_policies(workspace, PERMIT)
+    cause, error, blocked = failure(await workspace.fire("BeforeTool", hook))
     assert (cause, blocked) == (FailureCause.SPAWN, True)
     assert error.startswith("cedarpy is missing (hookline[cedar]): run ")
     assert error.endswith("install 'cedarpy>=4.12'")
@@ -184,7 +168,7 @@ class Panic(BaseException):
 
 
 async def test_panic_of_the_engine_is_a_failure_that_blocks(
-    policies: PolicyFolder, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends neither the host nor the other hooks."""
 
@@ -192,21 +176,22 @@ async def test_panic_of_the_engine_is_a_failure_that_blocks(
         raise Panic("called `Option::unwrap()` on a `None` value")
 
     monkeypatch.setattr("cedarpy.is_authorized", panic)
-    cause, error, blocked = failure(await policies.ask(policies.hook(PERMIT)))
+    hook = write_policies(workspace, PERMIT)
+    cause, error, blocked = failure(await workspace.fire("BeforeTool", hook))
     assert (cause, blocked) == (FailureCause.CRASH, True)
     assert "Panic: called `Option::unwrap()`" in error
 
 
 @pytest.mark.parametrize("key", ["policies", "entities", "schema"])
 async def test_relative_path_outside_of_project_settings_is_a_failure(
-    policies: PolicyFolder, key: str
+    workspace: Workspace, key: str
 ) -> None:
     """A relative path would be that of any project: a repository could bring it."""
-    path = str(policies.write("whole.cedar", PERMIT))
-    policies.write("rel", "")
-    hook = {"type": "cedar", "name": "policy", "policies": path, key: "rel"}
+    write_policies(workspace, "", "rel")
+    hook = write_policies(workspace, PERMIT)
+    hook |= {"policies": str(workspace.folder / "tools.cedar"), key: "rel"}
     for source in (HookSource.USER, HookSource.SYSTEM):
-        async with policies.system(hook, source) as hooks:
+        async with system_of(workspace, hook, source) as hooks:
             result = await hooks.event_handler.fire_before_tool_event("a", {})
         ran = only_hook(result)
         assert (ran.cause, result.blocked) == (FailureCause.SPAWN, True)
@@ -215,12 +200,11 @@ async def test_relative_path_outside_of_project_settings_is_a_failure(
 
 
 async def test_user_settings_name_the_home_folder(
-    policies: PolicyFolder, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(policies.folder))
-    policies.write("tools.cedar", PERMIT)
-    hook = {"type": "cedar", "policies": "~/tools.cedar"}
-    async with policies.system(hook, HookSource.USER) as hooks:
+    monkeypatch.setenv("HOME", str(workspace.folder))
+    hook = {**write_policies(workspace, PERMIT), "policies": "~/tools.cedar"}
+    async with system_of(workspace, hook, HookSource.USER) as hooks:
         result = await hooks.event_handler.fire_before_tool_event("a", {})
     assert only_hook(result).success
 
@@ -248,7 +232,7 @@ class OtherBytesApproved:
 
 
 async def test_bytes_that_were_not_approved_are_not_parsed(
-    policies: PolicyFolder,
+    workspace: Workspace,
 ) -> None:
     """Through the executor: no caller can exchange a file between check and use."""
     hook = RegisteredHook(
@@ -256,15 +240,15 @@ async def test_bytes_that_were_not_approved_are_not_parsed(
         event=HookEventName.BeforeTool,
         source=HookSource.PROJECT,
         options=HookOptions(),
-        project=str(policies.folder),
+        project=str(workspace.folder),
         approval=OtherBytesApproved(),
     )
-    event = {"cwd": str(policies.folder), "session_id": "s"}
+    event = {"cwd": str(workspace.folder), "session_id": "s"}
     call = HookCall(hook.event, {**event, "tool_name": "a", "tool_input": {}})
-    policies.write("tools.cedar", PERMIT)
+    write_policies(workspace, PERMIT)
     result = await CedarExecutor().run(hook, call)
     assert result.cause is FailureCause.CHANGED
-    policies.write("tools.cedar", FORBID)
+    write_policies(workspace, FORBID)
     result = await CedarExecutor().run(hook, call)
     assert result.success
     assert result.output is not None
@@ -291,18 +275,21 @@ def test_any_input_is_judged_or_blocks(
     tmp_path_factory: pytest.TempPathFactory, value: Any, name: str
 ) -> None:
     """Nothing raises, nothing passes a forbid, and a judged value equals itself."""
-    policies = PolicyFolder(tmp_path_factory.mktemp("fuzz"))
+    workspace = Workspace(tmp_path_factory.mktemp("fuzz"))
     judged = "context.tool_input == context.tool_input && context has tool_name"
-    hook = policies.hook(
+    hook = write_policies(
+        workspace,
         f"permit(principal, action, resource) when {{ {judged} }};"
-        "forbid(principal, action, resource) when { context.tool_input has evil };"
+        "forbid(principal, action, resource) when { context.tool_input has evil };",
     )
 
-    async def ask() -> None:
-        result = await policies.ask(hook, name, x=value)
-        ran = only_hook(result)
-        assert ran.success or "could not be shown" in (result.reason or "")
-        assert result.blocked == (not ran.success)
-        assert (await policies.ask(hook, name, x=value, evil=1)).blocked
+    async def check() -> None:
+        async with system_of(workspace, hook) as hooks:
+            fire = hooks.event_handler.fire_before_tool_event
+            result = await fire(name, {"x": value})
+            ran = only_hook(result)
+            assert ran.success or "could not be shown" in (result.reason or "")
+            assert result.blocked == (not ran.success)
+            assert (await fire(name, {"x": value, "evil": 1})).blocked
 
-    asyncio.run(ask())
+    asyncio.run(check())

@@ -7,7 +7,6 @@ Commands, their environment and inputs of single events are in ``tests/pins/fire
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -19,26 +18,7 @@ from hookline.protocol.results import FailureCause
 from tests.support.workspace import Workspace
 
 
-async def test_a_big_input_arrives_whole(workspace: Workspace) -> None:
-    content = "grün " * 800_000
-    event = {"tool_name": "t", "tool_input": {"content": content}}
-    await workspace.fire("BeforeTool", workspace.runs("cat > seen.json"), given=event)
-    assert workspace.seen()["tool_input"]["content"] == content
-
-
-async def test_the_hosts_environment_is_inherited_and_the_hooks_own_wins(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "HOOKLINE_DEPTH" not in os.environ, "a nested run would change the tests"
-    monkeypatch.setenv("FROM_HOST", "host")
-    monkeypatch.setenv("LEVEL", "host")
-    hook = workspace.runs('echo "$FROM_HOST $LEVEL"', env={"LEVEL": "strict"})
-    assert (await workspace.fire("BeforeTool", hook)).system_message == "host strict"
-    monkeypatch.setenv("FROM_HOST", "changed")
-    assert (await workspace.fire("BeforeTool", hook)).system_message == "changed strict"
-
-
-async def test_a_command_longer_than_the_system_takes_is_a_failed_hook(
+async def test_command_longer_than_the_system_takes_is_a_failed_hook(
     workspace: Workspace,
 ) -> None:
     command = workspace.runs(f"true {'x' * 500_000}")
@@ -46,16 +26,6 @@ async def test_a_command_longer_than_the_system_takes_is_a_failed_hook(
     [ran] = result.aggregated.hook_results
     assert "could not start" in (ran.error or "")
     assert (ran.cause, result.blocked) == (FailureCause.SPAWN, False)
-
-
-async def test_the_callers_objects_are_not_mutated(workspace: Workspace) -> None:
-    tool_input = {"path": "a.txt", "list": [1]}
-    hook = workspace.says({"hookSpecificOutput": {"tool_input": {"path": "b.txt"}}})
-    event = {"tool_name": "t", "tool_input": tool_input}
-    result = await workspace.fire("BeforeTool", hook, given=event)
-    assert tool_input == {"path": "a.txt", "list": [1]}
-    assert result.final_output is not None
-    assert result.final_output.modified_tool_input == {"path": "b.txt", "list": [1]}
 
 
 SESSIONS: dict[str, tuple[Any, str, str]] = {
@@ -78,10 +48,10 @@ run(guard)
 
 
 @pytest.mark.parametrize(("session", "shown", "env"), SESSIONS.values(), ids=SESSIONS)
-async def test_a_guard_starts_whatever_the_session_is_called(
+async def test_guard_starts_whatever_the_session_is_called(
     tmp_path: Path, session: Any, shown: str, env: str
 ) -> None:
-    """protocol.md#process, issue 12.7: of an event, of a config, and on a bus."""
+    """protocol.md#process: of an event, of a config, and on a bus."""
     (tmp_path / "guard.py").write_text(ANSWER)
     command = '"$HOOKLINE_PYTHON" guard.py'
     hooks = [

@@ -41,7 +41,7 @@ async def fire(folder: Path, hook: dict[str, Any]) -> ProcessedHookResult:
 async def test_shell_is_never_taken_from_inside_a_project(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, cwd: str
 ) -> None:
-    """Issue 12.12: ``npm run`` puts ``node_modules/.bin`` first."""
+    """``npm run`` puts ``node_modules/.bin`` first."""
     folder = tmp_path / "repo" / cwd
     folder.mkdir(parents=True, exist_ok=True)
     entry = os.path.relpath(planted, folder)
@@ -92,8 +92,8 @@ async def test_named_shell_is_not_taken_from_a_project_either(
     result = await fire(tmp_path / "repo", missing)
     assert result.blocked
     assert "No such file" in (result.reason or "")
-    own = {**missing, "env": {"PATH": str(planted)}}
-    assert (await fire(tmp_path / "repo", own)).blocked
+    planted_path = {**missing, "env": {"PATH": str(planted)}}
+    assert (await fire(tmp_path / "repo", planted_path)).blocked
     assert not list(tmp_path.glob("ran-*"))
 
 
@@ -111,7 +111,7 @@ async def test_relative_and_empty_entries_are_dropped_from_the_path(
     path: str | None,
     shown: str,
 ) -> None:
-    """Issue 12.12; bash's own default can hold the current folder."""
+    """Bash's own default can hold the current folder."""
     if path is None:
         monkeypatch.delenv("PATH")
     else:

@@ -1,7 +1,7 @@
-"""Http hooks with several requests, with trust, and with Open Policy Agent.
+"""Http hooks with several requests, with any answer, and with trust.
 
 What one request holds and what one answer means is in ``tests/pins/fire/http.json`` and
-``opa.json`` (protocol.md#rules, issue 13.3).
+``opa.json`` (protocol.md#rules).
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hookline import HookEventName, HookSystem
 from hookline.protocol.results import FailureCause
-from tests.support.opa import OpaServer
 from tests.support.project import Project
 from tests.support.python import run_python
 from tests.support.web import Exchange, WebServer, hook, reply
-from tests.support.workspace import Workspace
+from tests.support.workspace import INPUTS, Workspace
 
 DENY = {"decision": "deny", "reason": "the service says no"}
+TOOL_RESULT = INPUTS[HookEventName.AfterTool]
 
 
 async def test_what_the_host_was_handling_is_not_taken_for_the_reason(
@@ -42,9 +42,7 @@ async def test_what_the_host_was_handling_is_not_taken_for_the_reason(
     assert "a secret of the host" not in f"{crashed} {other}"
 
 
-async def test_a_name_that_leads_nowhere_is_a_spawn_failure(
-    workspace: Workspace,
-) -> None:
+async def test_name_that_leads_nowhere_is_a_spawn_failure(workspace: Workspace) -> None:
     for host in ("no-such-host.invalid", f"{'a' * 300}.invalid"):
         service = {"type": "http", "url": f"http://{host}/"}
         result = await workspace.fire("BeforeTool", service)
@@ -52,7 +50,7 @@ async def test_a_name_that_leads_nowhere_is_a_spawn_failure(
         assert ran.cause is FailureCause.SPAWN
 
 
-async def test_a_body_beyond_the_limit_is_not_read_to_its_end(
+async def test_body_beyond_the_limit_is_not_read_to_its_end(
     workspace: Workspace,
 ) -> None:
     """protocol.md#process: stdout over the limit is a failure, cause output."""
@@ -77,23 +75,35 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(), json_values), st.booleans())
-@settings(max_examples=30)
 def test_every_object_is_read_as_it_is_and_no_part_of_it_is(
-    tmp_path_factory: pytest.TempPathFactory, answer: dict[str, Any], ascii_only: bool
+    workspace: Workspace,
 ) -> None:
-    """protocol.md#process, issue 12.4: a broken answer is not a yes."""
-    text = json.dumps(answer, ensure_ascii=ascii_only)
-    workspace = Workspace(tmp_path_factory.mktemp("answers"))
-    for body in (text, text[:-1]):
-        sent = reply(body.encode("utf-8", "surrogatepass"))
-        with WebServer(sent) as server:
-            result = asyncio.run(workspace.fire("AfterTool", hook(server)))
-        [ran] = result.aggregated.hook_results
-        if body == text:
-            assert ran.raw_output == json.loads(text)
-        else:
-            assert (ran.cause, ran.raw_output) == (FailureCause.OUTPUT, None)
+    """protocol.md#process: a broken answer is not a yes."""
+    bodies: list[str] = []
+
+    def answer_next(_: Exchange) -> bytes:
+        return reply(bodies[-1].encode("utf-8", "surrogatepass"))
+
+    with WebServer(answer_next) as server, asyncio.Runner() as runner:
+        config = workspace.config(workspace.settings("AfterTool", hook(server)))
+        system = HookSystem(config)
+        runner.run(system.initialize())
+
+        @given(st.dictionaries(st.text(), json_values), st.booleans())
+        @settings(max_examples=30)
+        def check(answer: dict[str, Any], ascii_only: bool) -> None:
+            text = json.dumps(answer, ensure_ascii=ascii_only)
+            for body in (text, text[:-1]):
+                bodies.append(body)
+                fire = system.event_handler.fire("AfterTool", TOOL_RESULT)
+                result = runner.run(fire)
+                [ran] = result.aggregated.hook_results
+                is_whole = body == text
+                assert ran.raw_output == (json.loads(text) if is_whole else None)
+                assert ran.cause is (None if is_whole else FailureCause.OUTPUT)
+
+        check()
+        runner.run(system.dispose())
 
 
 async def test_without_httpx_the_hook_fails_with_the_command_that_installs_it(
@@ -108,7 +118,7 @@ async def test_without_httpx_the_hook_fails_with_the_command_that_installs_it(
     assert "install 'httpx>=0.27'" in (ran.error or "")
 
 
-def test_a_host_loads_only_what_its_hooks_need() -> None:
+def test_host_loads_only_what_its_hooks_need() -> None:
     code = """
         import sys
         from hookline import Config, HookSystem, Settings
@@ -155,7 +165,7 @@ async def test_hooks_of_a_project_are_asked_only_once_it_is_trusted(
     assert {exchange.target for exchange in server.exchanges} == {"/"}
 
 
-def test_the_review_shows_what_is_sent_and_where(
+def test_review_shows_what_is_sent_and_where(
     project: Project,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -177,43 +187,3 @@ def test_the_review_shows_what_is_sent_and_where(
     ):
         assert line in shown
     assert "canary-value" not in shown
-
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "opa" / "guard.rego"
-ENV = {"tool_name": "write_file", "tool_input": {"path": "a.env"}}
-PROD = {"tool_name": "write_file", "tool_input": {"path": "prod/a"}}
-FINE = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
-PUSH = {"tool_name": "run_shell_command", "tool_input": {"command": "git push -f"}}
-SECRETS = "keep secrets out of a.env"
-UNDEFINED = "it is undefined: check the path of the url"
-DECISIONS = [
-    ("hookline/guard/deny", ENV, (True, False, SECRETS)),
-    ("hookline/guard/deny", PUSH, (True, False, "no pushes on behalf of a person")),
-    ("hookline/guard/deny", FINE, (False, False, None)),
-    ("hookline/guard/allow", ENV, (True, False, "denied by service")),
-    ("hookline/guard/allow", FINE, (False, False, None)),
-    ("hookline/guard/output", ENV, (True, False, SECRETS)),
-    ("hookline/guard/output", PROD, (False, True, None)),
-    ("hookline/guard/output", FINE, (False, False, None)),
-    ("hookline/guard/", ENV, (True, False, SECRETS)),  # the whole package at once
-    ("hookline/guard/", FINE, (False, False, None)),
-    ("hookline/guard/nothing", FINE, (True, False, UNDEFINED)),
-    ("other", FINE, (True, False, UNDEFINED)),
-    ("x/y", FINE, (True, False, UNDEFINED)),
-]
-
-
-async def test_the_example_of_opa_decides_and_an_undefined_decision_is_not_a_yes(
-    workspace: Workspace, subtests: pytest.Subtests
-) -> None:
-    """Real Rego, at each path of the example and at paths that it does not have."""
-    with OpaServer(EXAMPLE.read_text()) as server:
-        for path, event, verdict in DECISIONS:
-            options = {"dialect": "opa", "onError": "block"}
-            service = hook(server, f"/v1/data/{path}", **options)
-            with subtests.test(path=path, event=event):
-                result = await workspace.fire("BeforeTool", service, given=event)
-                is_undefined = (result.reason or "").endswith(UNDEFINED)
-                shown = UNDEFINED if is_undefined else result.reason
-                assert (result.blocked, result.ask, shown) == verdict
-                assert result.aggregated.success is not is_undefined

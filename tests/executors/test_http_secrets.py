@@ -1,4 +1,4 @@
-"""Secrets that an http hook sends are kept and shown nowhere (issue 13.3).
+"""Secrets that an http hook sends are kept and shown nowhere.
 
 Which headers are sent, and what is masked in one answer, is in
 ``tests/pins/fire/http.json``.
@@ -52,7 +52,7 @@ def echo_as(form: str, status: int) -> Answer:
 
 @pytest.mark.parametrize("form", ECHOES)
 @pytest.mark.parametrize("status", [200, 403])
-async def test_a_secret_that_the_service_echoes_is_kept_nowhere(
+async def test_secret_that_the_service_echoes_is_kept_nowhere(
     workspace: Workspace,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -145,10 +145,10 @@ ESCAPES: list[Callable[[str], str]] = [
 ]
 
 
-async def test_a_secret_is_masked_in_every_way_of_writing_text(
+async def test_secret_is_masked_in_every_way_of_writing_text(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    """Also where the page is cut in the middle of it (issue 13.3)."""
+    """Also where the page is cut in the middle of it."""
     monkeypatch.setenv("GUARD_TOKEN", ODD)
     for escaped in [escape(ODD) for escape in ESCAPES]:
         for before in (0, 4096 - escaped.index("ry") - 6):

@@ -1,6 +1,6 @@
 """Kept processes of a trusted project: none that may have loaded other files answers.
 
-Workers, and command hooks on standby (issue 13.5).
+Workers, and command hooks on standby.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pytest
 from hookline import Config, HookSystem, ProcessedHookResult
 from hookline.executors import worker
 from hookline.protocol.results import FailureCause
+from tests.support.hook_scripts import HookScripts, ask
+from tests.support.processes import is_alive, wait_until
 from tests.support.project import Project
-
-from .bench import ask, lives, until
 
 LOADS = """
 import json, os, sys, time
@@ -57,6 +57,8 @@ class GuardedProject:
 
     def __init__(self, project: Project, kind: str, folder: str = "tools") -> None:
         self.project = project
+        scripts = HookScripts(project.folder)
+        self.pids, self.started = scripts.pids, scripts.started
         self.folder = project.folder / folder
         self.helper = self.folder / "helper.py"
         options, source = KINDS[kind]
@@ -70,14 +72,6 @@ class GuardedProject:
     def system(self, *, ahead: bool = True) -> HookSystem:
         """Its processes are started before the first event, or by it."""
         return HookSystem(Config.load(self.project.folder), start_workers=ahead)
-
-    def pids(self, name: str) -> list[int]:
-        file = self.project.folder / name
-        return [int(line) for line in file.read_text().split()] if file.exists() else []
-
-    async def started(self, count: int) -> list[int]:
-        await until(lambda: len(self.pids("started")) >= count)
-        return self.pids("started")
 
     def exchange(self) -> None:
         """Put another helper in the place of the approved one."""
@@ -100,7 +94,7 @@ def cause_of(result: ProcessedHookResult) -> FailureCause | None:
 
 @FOLDERS
 @BOTH
-async def test_a_kept_process_answers_while_its_files_hold(
+async def test_kept_process_answers_while_its_files_hold(
     project: Project, folder: str, kind: str
 ) -> None:
     guarded = GuardedProject(project, kind, folder)
@@ -126,7 +120,7 @@ async def test_one_started_under_other_files_is_killed_unread(
         (ahead,) = await guarded.started(1)
         guarded.exchange()
         assert cause_of(await fire(hooks)) is FailureCause.CHANGED
-        await until(lambda: not lives(ahead))
+        await wait_until(lambda: not is_alive(ahead))
         guarded.put_back()
         assert await ask(hooks) == ("good", COLD[kind])
         await guarded.started(3 if kind == "standby" else 2)
@@ -135,7 +129,7 @@ async def test_one_started_under_other_files_is_killed_unread(
             answered = guarded.pids("started")[-1]
             guarded.exchange()
             assert cause_of(await fire(hooks)) is FailureCause.CHANGED
-            await until(lambda: not lives(answered))
+            await wait_until(lambda: not is_alive(answered))
     assert ahead not in guarded.pids("read")
 
 
@@ -150,7 +144,7 @@ async def test_edited_and_restored_between_two_events_is_thrown_away(
         for text in ("REASON = None", "REASON = 'good'"):
             guarded.helper.write_text(text)
         assert await ask(hooks) == ("good", COLD[kind])
-        await until(lambda: not lives(ahead))
+        await wait_until(lambda: not is_alive(ahead))
     assert ahead not in guarded.pids("read")
 
 
@@ -161,7 +155,7 @@ async def test_edited_and_restored_between_two_events_is_thrown_away(
 async def test_one_that_loaded_a_swapped_helper_does_not_answer(
     project: Project, folder: str, kind: str, ahead: bool
 ) -> None:
-    """Issue 12.11: it stayed. Started ahead, or by the event itself."""
+    """It stayed. Started ahead, or by the event itself."""
     guarded = GuardedProject(project, kind, folder)
     project.write("wait", "")
     async with guarded.system(ahead=ahead) as hooks:
@@ -204,14 +198,14 @@ async def test_settings_that_change_throw_away_what_waits(
         (ahead,) = await guarded.started(1)
         project.settings({**guarded.hook, "description": "nobody has seen this"})
         assert cause_of(await fire(hooks)) is FailureCause.CHANGED
-        await until(lambda: not lives(ahead))
+        await wait_until(lambda: not is_alive(ahead))
     assert guarded.pids("read") == []
 
 
-async def test_a_lost_worker_is_not_replaced_while_its_files_do_not_hold(
+async def test_lost_worker_is_not_replaced_while_its_files_do_not_hold(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 16: trust is checked as at a start."""
+    """Trust is checked as at a start."""
     monkeypatch.setattr(worker, "REPLACE_S", 0.01)
     guarded = GuardedProject(project, "worker")
     async with guarded.system() as hooks:

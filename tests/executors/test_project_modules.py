@@ -1,4 +1,4 @@
-"""Issue 17: python hooks find modules of their trusted project, and of no other.
+"""Python hooks find modules of their trusted project, and of no other.
 
 Rule: nothing unapproved of the project is executed.
 """
@@ -44,13 +44,15 @@ RAN = "import os; os.environ['RAN'] = __file__\n"
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.delenv("RAN", raising=False)
-    path, modules = list(sys.path), {one.partition(".")[0] for one in sys.modules}
+    path, modules = list(sys.path), {name.partition(".")[0] for name in sys.modules}
     yield
     assert "RAN" not in os.environ
     monkeypatch.undo()
     assert sys.path == path
-    left = {one.partition(".")[0] for one in sys.modules} - modules
-    assert not {one for one in left if one.startswith(("_hookline_project", "checks"))}
+    left = {name.partition(".")[0] for name in sys.modules} - modules
+    assert not {
+        name for name in left if name.startswith(("_hookline_project", "checks"))
+    }
 
 
 USES_WORDS = {"checks.py": "import words\n" + says("words.W")}
@@ -58,7 +60,7 @@ LAYOUTS = tomllib.loads(Path(__file__).with_name("project_modules.toml").read_te
 
 
 @pytest.mark.parametrize("files", LAYOUTS.values(), ids=list(LAYOUTS))
-async def test_a_module_of_a_trusted_project_is_found(
+async def test_module_of_a_trusted_project_is_found(
     project: Project, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in files.items():
@@ -74,7 +76,7 @@ async def test_a_module_of_a_trusted_project_is_found(
     assert list(project.folder.rglob("__pycache__")) == []
 
 
-async def test_a_linked_module_is_followed_to_what_was_approved(
+async def test_linked_module_is_followed_to_what_was_approved(
     project: Project, tmp_path: Path
 ) -> None:
     target = tmp_path / "shared.py"
@@ -96,11 +98,11 @@ async def test_modules_of_the_same_name_stay_apart(
     users.joinpath("checks.py").write_text(says("'the user'"))
     monkeypatch.syspath_prepend(str(users))
     inner = Project(project.folder / "inner", project.state)
-    for one, word in ((project, "outer"), (inner, "inner")):
-        one.write(".hookline/checks.py", "import words\n" + says("words.W"))
-        one.write("words.py", f"W = {word!r}\n")
-        one.settings(HOOK)
-        one.trust()
+    for owner, word in ((project, "outer"), (inner, "inner")):
+        owner.write(".hookline/checks.py", "import words\n" + says("words.W"))
+        owner.write("words.py", f"W = {word!r}\n")
+        owner.settings(HOOK)
+        owner.trust()
     (project.folder / ".git").mkdir()
     user = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [HOOK]}]}})
     try:
@@ -118,8 +120,8 @@ async def test_modules_of_the_same_name_stay_apart(
 
 def forge(module: Path, flags: int) -> None:
     """Cache other code for a module, as valid for Python as can be."""
-    code, found = compile(RAN + says("'forged'"), str(module), "exec"), module.stat()
-    stamp = struct.pack("<II", int(found.st_mtime), found.st_size)
+    code, status = compile(RAN + says("'forged'"), str(module), "exec"), module.stat()
+    stamp = struct.pack("<II", int(status.st_mtime), status.st_size)
     words = struct.pack("<I", flags) + (b"\0" * 8 if flags else stamp)
     cached = Path(importlib.util.cache_from_source(str(module)))
     cached.parent.mkdir(exist_ok=True)
@@ -135,7 +137,7 @@ async def test_no_forged_cache_is_run(project: Project, flags: int) -> None:
     assert (await project.fire()).reason == "approved"
 
 
-async def test_a_module_that_the_host_imported_is_not_used(
+async def test_module_that_the_host_imported_is_not_used(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may come from bytes that were exchanged and put back."""
@@ -151,7 +153,7 @@ async def test_a_module_that_the_host_imported_is_not_used(
         del sys.modules["checks"]
 
 
-async def test_a_changed_helper_blocks_and_an_approved_one_is_loaded_again(
+async def test_changed_helper_blocks_and_an_approved_one_is_loaded_again(
     project: Project,
 ) -> None:
     trusted(project, {**USES_WORDS, "words.py": "W = 'old'\n"})
@@ -184,7 +186,7 @@ async def test_what_nobody_approved_is_not_run(project: Project) -> None:
     )
 
 
-async def test_a_module_that_is_exchanged_after_the_check_blocks(
+async def test_module_that_is_exchanged_after_the_check_blocks(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bytes that are compiled are compared themselves."""
@@ -211,8 +213,8 @@ def guard(event):
 
 
 @pytest.mark.parametrize("folder", ["speedups", "src/speedups/sub"])
-async def test_an_empty_folder_is_no_module(project: Project, folder: str) -> None:
-    """Issue 17: as a package without code it would make a guard crash."""
+async def test_empty_folder_is_no_module(project: Project, folder: str) -> None:
+    """As a package without code it would make a guard crash."""
     trusted(project, {".hookline/checks.py": OPTIONAL})
     (project.folder / folder).mkdir(parents=True)
     assert (await project.fire()).reason == "found"
@@ -233,7 +235,7 @@ def installed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
         sys.modules.pop(name, None)
 
 
-async def test_an_installed_module_runs_from_the_approved_bytes(
+async def test_installed_module_runs_from_the_approved_bytes(
     project: Project, installed: Path
 ) -> None:
     project.trust()
@@ -248,7 +250,7 @@ async def test_an_installed_module_runs_from_the_approved_bytes(
         ("files/__init__.py", "files/__init__.py was added since it was approved"),
     ],
 )
-async def test_an_installed_module_that_changed_is_not_imported(
+async def test_installed_module_that_changed_is_not_imported(
     project: Project, installed: Path, file: str, problem: str
 ) -> None:
     """And no package that was put in front of it."""
@@ -261,7 +263,7 @@ async def test_an_installed_module_that_changed_is_not_imported(
     assert problem in (result.reason or "")
 
 
-async def test_an_installed_module_that_is_exchanged_after_the_check_does_not_run(
+async def test_installed_module_that_is_exchanged_after_the_check_does_not_run(
     project: Project, installed: Path
 ) -> None:
     """By its own package, which is imported first."""

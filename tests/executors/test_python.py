@@ -1,20 +1,19 @@
-"""Python hooks: functions in this process, and modules that settings name.
+"""Functions as hooks: what they share with their host, and how they are cancelled.
 
-What single functions return and raise is in ``tests/pins/fire/python_hooks.json``.
+What single functions return and raise is in ``tests/pins/fire/python_hooks.json``, and
+functions that settings name in ``python_modules.json``.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline import Config, HookEventName, HookSystem, ProcessedHookResult
 from hookline.protocol.results import FailureCause
-from tests.support.workspace import Workspace
 
 BLOCK = {"decision": "block", "reason": "no"}
 
@@ -23,7 +22,7 @@ async def fire(hooks: HookSystem) -> ProcessedHookResult:
     return await hooks.event_handler.fire_before_tool_event("write_file", {"a": 1})
 
 
-async def test_the_decorator_gives_the_function_back_and_names_the_hook() -> None:
+async def test_decorator_gives_the_function_back_and_names_the_hook() -> None:
     async with HookSystem(Config()) as hooks:
 
         @hooks.on(HookEventName.BeforeTool, matcher="write_.*")
@@ -38,7 +37,7 @@ async def test_the_decorator_gives_the_function_back_and_names_the_hook() -> Non
     assert (ran.hook_name, ran.source) == ("guard", "runtime")
 
 
-async def test_a_function_gets_a_private_copy_of_the_event() -> None:
+async def test_function_gets_a_private_copy_of_the_event() -> None:
     tool_input = {"deep": {"list": [1]}}
     seen: list[Any] = []
 
@@ -80,7 +79,7 @@ async def test_whatever_a_function_raises_others_still_block(
 
 
 @pytest.mark.parametrize("ends", ["at its timeout", "with its caller"])
-async def test_an_async_function_is_cancelled(ends: str) -> None:
+async def test_async_function_is_cancelled(ends: str) -> None:
     state: list[str] = []
     started = asyncio.Event()
     waited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -117,7 +116,7 @@ def current_task() -> asyncio.Task[Any]:
 variable: ContextVar[str] = ContextVar("variable", default="unset")
 
 
-async def test_an_async_function_has_a_task_and_variables_of_its_own() -> None:
+async def test_async_function_has_a_task_and_variables_of_its_own() -> None:
     """From its first step on, also around an event that it fires itself."""
     seen: list[tuple[asyncio.Task[Any], str]] = []
     async with HookSystem(Config()) as hooks:
@@ -146,38 +145,3 @@ async def test_an_async_function_has_a_task_and_variables_of_its_own() -> None:
     assert len({first, inside, caller}) == 3
     await asyncio.sleep(0)
     assert first.done()
-
-
-async def test_python_hooks_are_named_in_settings(workspace: Workspace) -> None:
-    hook = {"type": "python", "function": "tests.executors.functions:guard"}
-    assert (await workspace.fire("BeforeTool", hook)).reason == "write_file"
-
-
-@pytest.mark.parametrize(
-    ("function", "problem"),
-    [
-        ("no_such_module:guard", "No module named 'no_such_module': install it for "),
-        ("tests.executors.functions:missing", " has no function 'missing'"),
-        ("tests.executors.functions:gaurd", "'gaurd': did you mean 'guard'?"),
-        ("tests.executors.functions:NOT", "'NOT' in "),
-        ("exits_at_once:guard", "SystemExit"),
-    ],
-)
-async def test_a_python_hook_that_cannot_be_loaded_fails(
-    workspace: Workspace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    function: str,
-    problem: str,
-) -> None:
-    tmp_path.joinpath("exits_at_once.py").write_text("import sys; sys.exit()")
-    monkeypatch.syspath_prepend(tmp_path)
-    hook = {"type": "python", "function": function}
-    result = await workspace.fire("BeforeTool", hook)
-    [ran] = result.aggregated.hook_results
-    assert (ran.success, ran.cause) == (False, FailureCause.SPAWN)
-    assert f"could not load '{function}': " in (ran.error or "")
-    assert problem in (ran.error or "")
-    assert not result.blocked
-    closed = await workspace.fire("BeforeTool", {**hook, "onError": "block"})
-    assert closed.blocked

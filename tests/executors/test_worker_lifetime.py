@@ -13,8 +13,8 @@ import pytest
 from hookline import Config, Settings
 from hookline.executors import worker
 from hookline.protocol.results import FailureCause
-
-from .bench import TOOL, WorkerBench, lives, only_hook, until
+from tests.support.hook_scripts import TOOL, HookScripts, only_hook
+from tests.support.processes import is_alive, wait_until
 
 RECORDED = """
 from hookline.script import *
@@ -35,6 +35,18 @@ HANGS = RECORDED.format(
         time.sleep(1000)"""
 )
 
+FAULTY = """
+import json, os, sys
+if os.environ.get("HOOKLINE_WORKER") != "1":
+    print(json.dumps({{"decision": "block", "reason": "cold"}}))
+    sys.exit(0)
+with open("warm-pid", "a") as pids:
+    pids.write(f"{{os.getpid()}}\\n")
+frame = json.loads(sys.stdin.readline())
+{fault}
+"""
+"""Blocks when it is run cold, and does something else when it is kept warm."""
+
 FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dies": ("os._exit(3)", {"reran": True, "success": True}),
     "answers without an end": (
@@ -47,20 +59,20 @@ FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("fault", "then"), FAULTS.values(), ids=FAULTS)
 async def test_worker_is_replaced_when_it(
-    bench: WorkerBench, fault: str, then: dict[str, Any]
+    scripts: HookScripts, fault: str, then: dict[str, Any]
 ) -> None:
     """A verdict is never lost: the event in hand is run cold and marked so."""
-    hook = bench.faulty(fault)
-    async with bench.system(hook, config={"maxOutputBytes": 4096}) as hooks:
+    hook = scripts.worker(FAULTY.format(fault=fault))
+    async with scripts.system(hook, config={"maxOutputBytes": 4096}) as hooks:
         for _ in range(2):
             result = await hooks.event_handler.fire("BeforeTool", TOOL)
             assert (result.reason == "cold") is then["reran"]
             ran = only_hook(result)
             assert {name: getattr(ran, name) for name in then} == then
-    assert len(set(bench.pids("warm-pid"))) == 2
+    assert len(set(scripts.pids("warm-pid"))) == 2
 
 
-async def test_rerun_has_only_the_time_that_is_left(bench: WorkerBench) -> None:
+async def test_rerun_has_only_the_time_that_is_left(scripts: HookScripts) -> None:
     source = """
     import os, sys, time
     if os.environ.get("HOOKLINE_WORKER") == "1":
@@ -68,7 +80,7 @@ async def test_rerun_has_only_the_time_that_is_left(bench: WorkerBench) -> None:
         sys.exit(0)
     time.sleep(1000)
     """
-    async with bench.system(bench.hook(source, timeout=1500)) as hooks:
+    async with scripts.system(scripts.worker(source, timeout=1500)) as hooks:
         result = await hooks.event_handler.fire("BeforeTool", TOOL)
     assert only_hook(result).timed_out
     assert only_hook(result).reran
@@ -77,35 +89,40 @@ async def test_rerun_has_only_the_time_that_is_left(bench: WorkerBench) -> None:
 IGNORES = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 
 
-@pytest.mark.parametrize("source", [HANGS, IGNORES + HANGS], ids=["", "SIGTERM"])
 async def test_worker_that_hangs_is_timed_out_with_its_whole_group(
-    bench: WorkerBench, source: str
+    scripts: HookScripts,
 ) -> None:
-    async with bench.system(bench.hook(source, timeout=2000)) as hooks:
-        ran = only_hook(await hooks.event_handler.fire("BeforeTool", TOOL))
-        assert (ran.timed_out, ran.cause) == (True, FailureCause.TIMEOUT)
-        assert (ran.output, ran.reran) == (None, False)
-        assert len(bench.pids()) == 2
-        assert not any(map(lives, bench.pids()))
+    """One that ends at SIGTERM, and one that ignores it."""
+    workers = [
+        scripts.worker(HANGS, "hangs", timeout=2000),
+        scripts.worker(IGNORES + HANGS, "ignores", timeout=2000),
+    ]
+    async with scripts.system(*workers) as hooks:
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+        for ran in result.aggregated.hook_results:
+            assert (ran.timed_out, ran.cause) == (True, FailureCause.TIMEOUT)
+            assert (ran.output, ran.reran) == (None, False)
+        assert len(scripts.pids()) == 4
+        assert not any(map(is_alive, scripts.pids()))
 
 
 async def test_cancelling_the_caller_kills_the_worker_and_its_children(
-    bench: WorkerBench,
+    scripts: HookScripts,
 ) -> None:
-    async with bench.system(bench.hook(HANGS)) as hooks:
+    async with scripts.system(scripts.worker(HANGS)) as hooks:
         task = asyncio.create_task(hooks.event_handler.fire("BeforeTool", TOOL))
-        await until(bench.folder.joinpath("hangs").exists)
+        await wait_until(scripts.folder.joinpath("hangs").exists)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not lives(bench.pids()[0])
+        assert not is_alive(scripts.pids()[0])
 
 
-async def test_worker_with_unexpected_output_is_replaced(bench: WorkerBench) -> None:
+async def test_worker_with_unexpected_output_is_replaced(scripts: HookScripts) -> None:
     fault = """
 for answer in (1, 2):
-    said = {'id': frame['id'], 'exit_code': 0, 'stdout': '', 'stderr': ''}
-    print(json.dumps(said), flush=True)
+    reply = {'id': frame['id'], 'exit_code': 0, 'stdout': '', 'stderr': ''}
+    print(json.dumps(reply), flush=True)
     if not os.path.exists('asked'):
         open('asked', 'w').close()
     while not os.path.exists('go'):
@@ -113,27 +130,28 @@ for answer in (1, 2):
     print('more', flush=True)
     sys.stdin.read()
 """
-    async with bench.system(bench.faulty(fault)) as hooks:
+    hook = scripts.worker(FAULTY.format(fault=fault))
+    async with scripts.system(hook) as hooks:
         fire = hooks.event_handler.fire_before_tool_event
         assert not only_hook(await fire("a", {})).reran
-        (first,) = bench.pids("warm-pid")
-        bench.folder.joinpath("go").touch()
-        await until(lambda: not lives(first))
+        (first,) = scripts.pids("warm-pid")
+        scripts.folder.joinpath("go").touch()
+        await wait_until(lambda: not is_alive(first))
         await fire("b", {})
-    assert len(set(bench.pids("warm-pid"))) == 2
+    assert len(set(scripts.pids("warm-pid"))) == 2
 
 
 async def test_idle_worker_ends_and_the_next_event_starts_another(
-    bench: WorkerBench,
+    scripts: HookScripts,
 ) -> None:
-    hook = bench.hook(RECORDED.format(body="return None"))
-    async with bench.system(hook, config={"workerIdleMs": 50}) as hooks:
+    hook = scripts.worker(RECORDED.format(body="return None"))
+    async with scripts.system(hook, config={"workerIdleMs": 50}) as hooks:
         await hooks.event_handler.fire("BeforeTool", TOOL)
-        (pid,) = bench.pids()
-        await until(lambda: not lives(pid))
+        (pid,) = scripts.pids()
+        await wait_until(lambda: not is_alive(pid))
         result = await hooks.event_handler.fire("BeforeTool", TOOL)
         assert not only_hook(result).reran
-    assert len(set(bench.pids())) == 2
+    assert len(set(scripts.pids())) == 2
 
 
 @pytest.mark.parametrize(
@@ -146,46 +164,46 @@ async def test_idle_worker_ends_and_the_next_event_starts_another(
     ],
 )
 async def test_changed_script_restarts_its_worker_for_any_spelling_of_its_path(
-    bench: WorkerBench, command: str
+    scripts: HookScripts, command: str
 ) -> None:
-    hook = bench.hook(RECORDED.format(body="return block('old')"))
-    async with bench.system(hook | {"command": command}) as hooks:
+    hook = scripts.worker(RECORDED.format(body="return block('old')"))
+    async with scripts.system(hook | {"command": command}) as hooks:
         assert (await hooks.event_handler.fire("BeforeTool", TOOL)).reason == "old"
-        bench.hook(RECORDED.format(body="return block('newer')"))
+        scripts.worker(RECORDED.format(body="return block('newer')"))
         assert (await hooks.event_handler.fire("BeforeTool", TOOL)).reason == "newer"
 
 
 async def test_workers_end_with_dispose_and_start_again_after_it(
-    bench: WorkerBench,
+    scripts: HookScripts,
 ) -> None:
-    hooks = bench.system(bench.hook(RECORDED.format(body="return block('no')")))
+    hooks = scripts.system(scripts.worker(RECORDED.format(body="return block('no')")))
     for _ in range(2):
         async with hooks:
             assert (await hooks.event_handler.fire("BeforeTool", TOOL)).blocked
-        assert not any(map(lives, bench.pids()))
-    assert len(set(bench.pids())) == 2
+        assert not any(map(is_alive, scripts.pids()))
+    assert len(set(scripts.pids())) == 2
 
 
-async def test_dispose_lets_a_call_in_flight_finish(bench: WorkerBench) -> None:
+async def test_dispose_lets_a_call_in_flight_finish(scripts: HookScripts) -> None:
     body = """
     open("begun", "w").close()
     while not os.path.exists("go"):
         time.sleep(0.002)
     return block("heard")"""
-    hooks = bench.system(bench.hook(RECORDED.format(body=body.strip())))
+    hooks = scripts.system(scripts.worker(RECORDED.format(body=body.strip())))
     await hooks.initialize()
     call = asyncio.create_task(hooks.event_handler.fire("BeforeTool", TOOL))
-    await until(bench.folder.joinpath("begun").exists)
+    await wait_until(scripts.folder.joinpath("begun").exists)
     ending = asyncio.create_task(hooks.dispose())
-    bench.folder.joinpath("go").touch()
+    scripts.folder.joinpath("go").touch()
     assert (await call).reason == "heard"
     await ending
 
 
-async def test_a_worker_that_was_started_ahead_is_replaced_without_an_event(
-    bench: WorkerBench, monkeypatch: pytest.MonkeyPatch
+async def test_worker_that_was_started_ahead_is_replaced_without_an_event(
+    scripts: HookScripts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 16: no event comes to a worker that is not ready."""
+    """No event comes to a worker that is not ready."""
     monkeypatch.setattr(worker, "REPLACE_S", 0.01)
     source = """
     import os, sys
@@ -193,55 +211,60 @@ async def test_a_worker_that_was_started_ahead_is_replaced_without_an_event(
         pids.write(f"{os.getpid()}\\n")
     sys.stdin.read()
     """
-    async with bench.system(bench.hook(source), start_workers=True) as hooks:
+    async with scripts.system(scripts.worker(source), start_workers=True) as hooks:
         killed: set[int] = set()
         while len(killed) < 3:
-            await until(lambda: len(bench.pids()) > len(killed))
-            killed.add(bench.pids()[-1])
-            os.kill(bench.pids()[-1], signal.SIGKILL)
-        await until(lambda: len(bench.pids()) == 4)
+            await wait_until(lambda: len(scripts.pids()) > len(killed))
+            killed.add(scripts.pids()[-1])
+            os.kill(scripts.pids()[-1], signal.SIGKILL)
+        await wait_until(lambda: len(scripts.pids()) == 4)
         assert hooks.health().lost == ()
         hooks.set_hook_enabled("hook", enabled=False)
-        await until(lambda: hooks.health().processes == 0)
-    assert len(bench.pids()) == 4
+        await wait_until(lambda: hooks.health().processes == 0)
+    assert len(scripts.pids()) == 4
 
 
-async def test_only_enabled_workers_are_started_ahead(bench: WorkerBench) -> None:
-    off = bench.hook("open('off', 'w').close()", "off")
-    on = bench.hook("open('on', 'w').close()\nimport sys; sys.stdin.read()", "on")
+async def test_only_enabled_workers_are_started_ahead(scripts: HookScripts) -> None:
+    off = scripts.worker("open('off', 'w').close()", "off")
+    on = scripts.worker("open('on', 'w').close()\nimport sys; sys.stdin.read()", "on")
     options = {"disabled": ["off"]}
-    async with bench.system(off, on, config=options, start_workers=True):
-        await until(bench.folder.joinpath("on").exists)
-    assert not bench.folder.joinpath("off").exists()
+    async with scripts.system(off, on, config=options, start_workers=True):
+        await wait_until(scripts.folder.joinpath("on").exists)
+    assert not scripts.folder.joinpath("off").exists()
 
 
 async def test_plain_and_async_calls_of_one_host_keep_a_worker_each(
-    bench: WorkerBench,
+    scripts: HookScripts,
 ) -> None:
-    """Issue 17: an async agent with plain tools does not start one for each call."""
-    hook = bench.hook(RECORDED.format(body="return block('no')"))
+    """An async agent with plain tools does not start one for each call."""
+    hook = scripts.worker(RECORDED.format(body="return block('no')"))
     settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [hook]}]}})
-    async with Config("s-1", bench.folder, settings) as config:
+    async with Config("s-1", scripts.folder, settings) as config:
         session = config.session()
         for _ in range(3):
             assert (await session.fire("BeforeTool", TOOL)).blocked
             assert session.fire_sync("BeforeTool", TOOL).blocked
-        assert len(set(bench.pids())) == 2
-    assert not any(map(lives, bench.pids()))
+        assert len(set(scripts.pids())) == 2
+    assert not any(map(is_alive, scripts.pids()))
 
 
-async def test_cancelled_dispose_is_finished_by_the_next(bench: WorkerBench) -> None:
+async def test_cancelled_dispose_is_finished_by_the_next(scripts: HookScripts) -> None:
+    """The worker takes a while to end, which the second one waits for as well."""
     source = IGNORES + RECORDED.format(body="return block('no')")
-    hooks = bench.system(bench.hook(source + "\nimport time; time.sleep(600)\n"))
+    source += "\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
+    hooks = scripts.system(scripts.worker(source))
     await hooks.initialize()
     assert (await hooks.event_handler.fire("BeforeTool", TOOL)).blocked
-    (pid,) = bench.pids()
+    (pid,) = scripts.pids()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await hooks.dispose()
-    assert lives(pid)
-    await hooks.dispose()
-    assert not lives(pid)
+    second = asyncio.create_task(hooks.dispose())
+    await asyncio.wait({second}, timeout=0.5)
+    assert (is_alive(pid), second.done()) == (True, False)
+    scripts.folder.joinpath("go").touch()
+    await second
+    assert not is_alive(pid)
 
 
 @pytest.mark.parametrize("idle_ms", [50, 60_000])
@@ -249,18 +272,18 @@ def test_worker_serves_one_event_loop_after_the_other(
     tmp_path: Path, idle_ms: int
 ) -> None:
     """And ends when it is idle, in the second one too."""
-    bench = WorkerBench(tmp_path)
-    hook = bench.hook(RECORDED.format(body="return block('no')"))
-    hooks = bench.system(hook, config={"workerIdleMs": idle_ms})
+    scripts = HookScripts(tmp_path)
+    hook = scripts.worker(RECORDED.format(body="return block('no')"))
+    hooks = scripts.system(hook, config={"workerIdleMs": idle_ms})
 
     async def fire(*, last: bool) -> None:
         await hooks.initialize()
         assert (await hooks.event_handler.fire("BeforeTool", TOOL)).blocked
         if last and idle_ms == 50:
-            await until(lambda: not any(map(lives, bench.pids())))
+            await wait_until(lambda: not any(map(is_alive, scripts.pids())))
 
     asyncio.run(fire(last=False))
     asyncio.run(fire(last=True))
-    assert len(bench.pids()) == 2
+    assert len(scripts.pids()) == 2
     asyncio.run(hooks.dispose())
-    assert not any(map(lives, bench.pids()))
+    assert not any(map(is_alive, scripts.pids()))

@@ -53,5 +53,5 @@ def test_it_needs_no_engine() -> None:
         "print([is_failure_met(one, failed) for one in FAILURE_CONDITIONS])"
     )
     run = [sys.executable, "-c", code]
-    found = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert found.stdout == "[False, True]\n"
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout == "[False, True]\n"

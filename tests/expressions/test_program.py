@@ -50,7 +50,7 @@ def test_no_value_hides_from_an_expression(value: Any, source: str) -> None:
 
 
 def test_only_what_is_used_is_converted() -> None:
-    """An unreadable value elsewhere is not looked at (issue 13.1)."""
+    """An unreadable value elsewhere is not looked at."""
     assert evaluate("tool_input.path == 'a/.env'", content=object()) is True
     assert evaluate("has(tool_input.content)", content=object()) is True
 

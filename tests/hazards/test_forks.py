@@ -1,6 +1,6 @@
 """Hooks made before a fork, as preloading servers and task queues do it.
 
-Issue 17: no hangs, no lost verdicts, whatever the parent was doing.
+No hangs, no lost verdicts, whatever the parent was doing.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ except HooklineError as error:
 
 
 def test_green_threads_are_refused_where_they_would_hang() -> None:
-    """Issue 17: seen with gunicorn's gevent workers; the tool does not run."""
+    """Seen with gunicorn's gevent workers; the tool does not run."""
     words = [sys.executable, "-W", "error", "-c", GREEN]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("hooks cannot run where gevent"), done

@@ -50,7 +50,7 @@ def causes(result: ProcessedHookResult) -> list[FailureCause | None]:
 POLICIES = pytest.mark.parametrize("policy", ["allow", "block"])
 
 
-async def test_a_child_that_ignores_sigterm_outlives_neither_timeout_nor_cancellation(
+async def test_child_that_ignores_sigterm_outlives_neither_timeout_nor_cancellation(
     workspace: Workspace, hook: Any, mark: str
 ) -> None:
     """Cancelled while the group's last member is being waited for."""
@@ -112,7 +112,7 @@ async def test_endless_output(workspace: Workspace, hook: Any, policy: str) -> N
     assert grown < 64 * 1024
 
 
-async def test_a_hook_that_never_reads_a_big_input(
+async def test_hook_that_never_reads_a_big_input(
     workspace: Workspace, hook: Any
 ) -> None:
     event = {"tool_name": "x", "tool_input": {"text": "x" * 5_000_000}}
@@ -176,7 +176,7 @@ async def test_cancellation_at_any_point_leaves_nothing(
     assert await none_left(mark)
 
 
-def test_a_hook_that_fires_hookline_forever_is_stopped_at_the_depth_limit(
+def test_hook_that_fires_hookline_forever_is_stopped_at_the_depth_limit(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOOKLINE_DEPTH", raising=False)

@@ -1,6 +1,7 @@
-"""Matchers and rules in the words of the coding agent (issue 26, item 13).
+"""Policies and ``explain`` know tools and fields by the names of the coding agent.
 
-Which of them hold is in ``tests/pins/hosts/agent_names.json``.
+Matchers and rules are rows of ``agent_names.json`` and ``cases.json`` in
+``tests/pins/hosts``.
 """
 
 from __future__ import annotations
@@ -17,20 +18,6 @@ from tests.support.commandline import run_command
 
 def write_call(path: str) -> dict[str, Any]:
     return tool_call("claude", "Write", {"file_path": path, "content": "b"})
-
-
-def test_agents_spelling_gives_the_value_that_another_hook_has_set(
-    bridged: BridgedProject,
-) -> None:
-    """Also in ``then`` and ``if``: the tool runs with that value."""
-    change = {"hookSpecificOutput": {"tool_input": {"path": "/y/.env"}}}
-    first = {"type": "rule", "name": "first", "when": "true", "then": change}
-    deny = {"decision": "deny", "reason": "not ${tool_input.file_path}"}
-    guard = {"type": "rule", "name": "guard", "when": "true", "then": deny}
-    guard["if"] = "tool_input.file_path == '/y/.env'"
-    group = {"hooks": [first, guard], "sequential": True}
-    bridged.settings({"hooks": {"BeforeTool": [group]}})
-    assert "not /y/.env" in bridged.ask("claude", write_call("a")).stdout
 
 
 def test_policies_read_the_agents_own_spelling(

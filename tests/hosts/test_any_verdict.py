@@ -1,4 +1,4 @@
-"""Whatever hooks say and hosts send, a host reads only keys that it knows (issue 15.2).
+"""Whatever hooks say and hosts send, a host reads only keys that it knows.
 
 hosts/README.md#rules 1: a key that a host does not know makes it drop the answer, and
 run the tool. Exact answers are in ``tests/pins/hosts/answers``.
@@ -172,7 +172,7 @@ EVENTS = {
 def test_any_input_is_read_or_refused(
     bridged: BridgedProject, host: str, sent: dict[str, Any]
 ) -> None:
-    """Issue 15.3: a host version that sends something else is no crash."""
+    """A host version that sends something else is no crash."""
     bridged.rule("BeforeTool", {}, onError="allow")
     reply = bridged.ask(host, payload(EVENTS[host]) | sent)
     assert "internal error" not in reply.stderr

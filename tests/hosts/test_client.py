@@ -1,4 +1,10 @@
-"""The client of the resident helper (issue 15.5)."""
+"""The program that an agent starts for each event, and the helper that it asks.
+
+The client loads next to nothing and hands the event to a resident helper of the same
+user. It must never ask a process of somebody else, wait for one that hangs, or leave
+an event unanswered because the helper is gone. The format of an answer is read with
+the client's own function, because no helper sends half an answer on demand.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +31,10 @@ HEAVY = {
 }
 
 
-def blocks(name: str, text: str) -> dict[str, str]:
-    return {"type": "command", "name": name, "command": f"echo {text} >&2; exit 2"}
+def guarded(desk: Desk) -> None:
+    """A trusted project whose guard blocks every tool."""
+    desk.project.guarded()
+    desk.project.trust()
 
 
 def test_the_client_knows_every_host() -> None:
@@ -34,23 +42,14 @@ def test_the_client_knows_every_host() -> None:
 
 
 def test_an_event_is_answered_with_next_to_nothing_loaded(desk: Desk) -> None:
-    """Issue 15.5: the client loads next to nothing."""
-    desk.project.settings(blocks("guard", "no"))
-    desk.project.trust()
+    """The client loads next to nothing."""
+    guarded(desk)
     desk.warm_up()
     argv = [sys.executable, "-X", "importtime", str(SCRIPT), "bridge", "claude"]
-    found = subprocess.run(
-        argv,
-        env=desk.env,
-        cwd=desk.project.folder,
-        input=desk.event(),
-        capture_output=True,
-        check=True,
-    )
-    loaded = {
-        line.rsplit("|", 1)[-1].strip() for line in found.stderr.decode().split("\n")
-    }
-    assert b'"deny"' in found.stdout
+    done = desk.run(argv, desk.event())
+    lines = done.stderr.decode().split("\n")
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in lines}
+    assert b'"deny"' in done.stdout
     assert "hookline.hosts.client" in loaded
     assert not loaded & HEAVY
     assert {name for name in loaded if name.startswith("hookline")} == {
@@ -79,7 +78,7 @@ def test_no_helper_is_started(
 
 
 def test_the_files_are_the_users_own(desk: Desk) -> None:
-    """Issue 15.5: on a socket in the runtime directory, 0600."""
+    """On a socket in the runtime directory, 0600."""
     desk.warm_up()
     assert stat.S_IMODE(desk.files.stat().st_mode) == 0o700
     modes = {
@@ -92,7 +91,7 @@ def test_the_files_are_the_users_own(desk: Desk) -> None:
 def test_without_a_private_runtime_directory_it_is_in_a_folder_of_our_own(
     desk: Desk, tmp_path: Path, mode: int | None
 ) -> None:
-    """Issue 15.5: without one, in a 0700 folder whose owner is checked."""
+    """Without one, in a 0700 folder whose owner is checked."""
     if mode is None:
         del desk.env["XDG_RUNTIME_DIR"]
     else:
@@ -131,8 +130,7 @@ def test_a_folder_that_others_could_change_is_not_used(
     desk: Desk, prepare: object
 ) -> None:
     """Another user creates the folder first."""
-    desk.project.settings(blocks("guard", "no"))
-    desk.project.trust()
+    guarded(desk)
     assert callable(prepare)
     prepare(desk.files)
     for _ in range(2):
@@ -155,15 +153,11 @@ print(len(connection.recv(100)), flush=True)
 
 @needs_root
 def test_nothing_is_sent_to_a_process_of_another_user(desk: Desk) -> None:
-    """Issue 15.5: the peer's uid is checked."""
-    desk.project.settings(blocks("guard", "no"))
-    desk.project.trust()
+    """The peer's uid is checked."""
+    guarded(desk)
     desk.warm_up()
-    name = next(path for path in desk.files.iterdir() if path.is_socket())
-    pid = desk.pid()
-    assert pid
-    os.kill(pid, signal.SIGTERM)
-    desk.until(lambda: not desk.processes())
+    name = desk.socket()
+    desk.stop()
     argv = [sys.executable, "-c", LISTENER, str(name), "65534"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as fake:
         assert fake.stdout
@@ -175,11 +169,8 @@ def test_nothing_is_sent_to_a_process_of_another_user(desk: Desk) -> None:
 
 def test_a_socket_that_nobody_listens_on_is_replaced(desk: Desk) -> None:
     desk.warm_up()
-    name = next(path for path in desk.files.iterdir() if path.is_socket())
-    pid = desk.pid()
-    assert pid
-    os.kill(pid, signal.SIGKILL)
-    desk.until(lambda: not desk.processes())
+    name = desk.socket()
+    pid = desk.stop(signal.SIGKILL)
     assert name.is_socket()
     assert desk.bridge() == desk.cold()
     desk.until(lambda: desk.pid() not in {None, pid})
@@ -211,9 +202,8 @@ def test_an_engine_that_hangs_costs_a_moment(desk: Desk) -> None:
 
 
 def test_clients_at_once_start_one_helper(desk: Desk) -> None:
-    """Issue 15.5: one per user."""
-    desk.project.settings(blocks("guard", "no"))
-    desk.project.trust()
+    """One per user."""
+    guarded(desk)
     clients = [desk.start_client() for _ in range(10)]
     answers = {client.communicate(desk.event())[0] for client in clients}
     assert answers == {desk.cold()[1]}
@@ -229,8 +219,7 @@ def test_a_client_that_is_killed_takes_its_hooks_along(
     command = STUBBORN["has deaf children"]
     desk.project.settings({"type": "command", "name": "slow", "command": command})
     desk.project.trust()
-    desk.bridge(desk.event(hook_event_name="Notification", message="x"))
-    desk.until(desk.pid)
+    desk.start_helper()
     client = desk.start_client()
     with client:
         assert client.stdin
@@ -238,32 +227,23 @@ def test_a_client_that_is_killed_takes_its_hooks_along(
         client.stdin.close()
         desk.until((desk.project.folder / "started").exists)
         client.send_signal(number)
-    known = {desk.pid(), *desk.engines()}
-    desk.until(lambda: set(desk.processes()) - desk.shells() <= known)
+    helper = {desk.pid(), *desk.engines()}
+    desk.until(lambda: set(desk.processes()) - desk.shells() <= helper)
     # A tool that the host lets run in spite of that would be unguarded.
     assert client.returncode == (-number if number is signal.SIGKILL else 2)
 
 
 def test_an_answer_that_nobody_reads_is_no_traceback(desk: Desk) -> None:
-    desk.project.settings(blocks("guard", "no"))
-    desk.project.trust()
+    guarded(desk)
     desk.warm_up()
     reading, writing = os.pipe()
     os.close(reading)
     argv = [sys.executable, str(SCRIPT), "bridge", "claude"]
     for more in ([], ["--no-resident"]):
-        found = subprocess.run(
-            [*argv, *more],
-            env=desk.env,
-            cwd=desk.project.folder,
-            input=desk.event(),
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-        assert found.returncode == 2
-        assert found.stderr.startswith(b"hookline: ")
-        assert b"Traceback" not in found.stderr
+        done = desk.run([*argv, *more], desk.event(), stdout=writing)
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"hookline: ")
+        assert b"Traceback" not in done.stderr
     os.close(writing)
 
 
@@ -273,19 +253,11 @@ def test_closed_streams_are_not_mistaken_for_the_connection(
 ) -> None:
     desk.warm_up()
     argv = f"exec {sys.executable} {SCRIPT} bridge claude {closed}"
-    found = [
-        subprocess.run(
-            ["bash", "-c", f"{argv} {more}"],
-            env=desk.env,
-            cwd=desk.project.folder,
-            input=desk.event(),
-            capture_output=True,
-            check=False,
-        )
+    warm, cold = (
+        desk.run(["bash", "-c", f"{argv} {more}"], desk.event())
         for more in ("", "--no-resident")
-    ]
-    assert found[0].returncode == found[1].returncode
-    assert found[0].stdout == found[1].stdout
+    )
+    assert (warm.returncode, warm.stdout) == (cold.returncode, cold.stdout)
 
 
 @given(st.integers(0, 255), st.binary(), st.binary(), st.integers(0, 40))
@@ -310,6 +282,6 @@ def test_a_long_path_of_the_runtime_directory_will_do(desk: Desk) -> None:
     assert int(desk.reason()) in desk.engines()
     with (
         pytest.raises(OSError, match="path too long"),
-        socket.socket(socket.AF_UNIX) as one,
+        socket.socket(socket.AF_UNIX) as connection,
     ):
-        one.connect(str(desk.files / "x"))
+        connection.connect(str(desk.files / "x"))

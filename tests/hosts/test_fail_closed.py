@@ -1,4 +1,8 @@
-"""A coding agent runs no tool when its guard is gone, broken or late (issue 26.14)."""
+"""A coding agent runs no tool when its guard is gone, broken or late.
+
+What ``install`` writes into an agent's settings is run here as the agent runs it, with
+a Hookline that is missing, fails or is killed.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +52,18 @@ def files(tmp_path: Path) -> AgentFiles:
 def entries(value: Any, event: str = "") -> list[tuple[str, dict[str, Any]]]:
     """Every hook in a host's file, with its event."""
     if isinstance(value, list):
-        return [one for item in value for one in entries(item, event)]
+        return [entry for item in value for entry in entries(item, event)]
     if not isinstance(value, dict):
         return []
     if "command" in value or "bash" in value:
         return [(str(value.get("trigger", event)), value)]
     if "action" in value:
         return [(value["trigger"], value["action"])]
-    known = ("hooks",)
+    groups = ("hooks",)
     return [
-        one
+        entry
         for key, item in value.items()
-        for one in entries(item, event if key in known and event else key)
+        for entry in entries(item, event if key in groups and event else key)
     ]
 
 
@@ -177,8 +181,8 @@ def test_old_entry_is_upgraded_in_place_and_removed(
 
 def texts(files: AgentFiles) -> dict[str, str]:
     """Every file of the person, but what Hookline keeps for itself."""
-    paths = (one for one in files.folder.rglob("*") if one.is_file())
-    return {str(one): one.read_text() for one in paths if ".state" not in str(one)}
+    paths = (path for path in files.folder.rglob("*") if path.is_file())
+    return {str(path): path.read_text() for path in paths if ".state" not in str(path)}
 
 
 def test_names_of_folders_mean_nothing_to_the_shell(
@@ -191,8 +195,8 @@ def test_names_of_folders_mean_nothing_to_the_shell(
     home = tmp_path / "ho me'$x"
     env = {**files.env, "CODEX_HOME": str(home), "PATH": "/usr/bin:/bin"}
     subprocess.run([script, "install", "codex"], cwd=files.project, env=env, check=True)
-    found = dict(entries(json.loads((home / "hooks.json").read_text())))
-    command = found["PreToolUse"]["command"]
+    hooks = dict(entries(json.loads((home / "hooks.json").read_text())))
+    command = hooks["PreToolUse"]["command"]
     event = {"hook_event_name": "PreToolUse", "tool_name": "x", "tool_input": {}}
     for is_there in (True, False):
         if not is_there:
@@ -208,19 +212,19 @@ def test_names_of_folders_mean_nothing_to_the_shell(
         )
         assert ended.returncode == (0 if is_there else 2), ended.stderr
     assert f"remove its entry from {home}/hooks.json\n" in ended.stderr
-    assert not [one for one in files.project.iterdir() if one.name in "xy"]
+    assert not [path for path in files.project.iterdir() if path.name in "xy"]
 
 
 def bridge(
     files: AgentFiles, event: str, *words: str, stdin: bytes | None = None, **env: str
 ) -> Any:
     call = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
-    given = {"hook_event_name": event, "cwd": str(files.project), **call}
+    payload = {"hook_event_name": event, "cwd": str(files.project), **call}
     return subprocess.run(
         [f"{PROGRAMS}/hookline", "bridge", *(words or ("gemini",))],
         cwd=files.project,
         env={**files.env, "HOOKLINE_NO_RESIDENT": "1", **env},
-        input=json.dumps(given).encode() if stdin is None else stdin,
+        input=json.dumps(payload).encode() if stdin is None else stdin,
         capture_output=True,
         check=False,
         timeout=60,

@@ -1,4 +1,8 @@
-"""Input that no host should send, and settings that do not work (issue 15.3)."""
+"""Input that no host should send, and settings that do not work.
+
+No call slips past a guard because it is hard to read, and nobody is left without a
+word about hooks that do not run.
+"""
 
 from __future__ import annotations
 
@@ -62,13 +66,13 @@ SEEN: dict[str, Any] = {
 }
 
 
-def written(given: dict[str, Any]) -> bytes:
+def written(call: dict[str, Any]) -> bytes:
     """JSON with numbers of any size."""
-    number = given.get("tool_input")
+    number = call.get("tool_input")
     if isinstance(number, dict) and isinstance(number.get("n"), int):
-        text = json.dumps({**given, "tool_input": {"command": "x", "n": "HERE"}})
+        text = json.dumps({**call, "tool_input": {"command": "x", "n": "HERE"}})
         return text.replace('"HERE"', "1" + "0" * 5000).encode()
-    return json.dumps(given).encode()
+    return json.dumps(call).encode()
 
 
 def test_odd_values_do_not_keep_a_guard_from_seeing_the_call(
@@ -200,15 +204,15 @@ def test_an_untrusted_project_blocks_where_the_user_says_so(
 def test_unreadable_events_are_in_the_journal(
     bridged: BridgedProject, tmp_path: Path
 ) -> None:
-    """Issue 15.3: a line on stderr and in the journal."""
+    """A line on stderr and in the journal."""
     file = tmp_path / "journal.db"
     bridged.hook("BeforeTool", STRICT, journal=str(file))
     bridged.ask("claude", b"{")
     bridged.ask("claude", CALLS["claude"] | {"tool_name": None})
     with read_journal(str(file)) as journal:
-        found = journal.newest(EventFilter(), None)
-    assert {one.event for one in found} == {"Notification", "BeforeTool"}
-    assert all("could not be read" in str(one.reason) for one in found)
+        entries = journal.newest(EventFilter(), None)
+    assert {entry.event for entry in entries} == {"Notification", "BeforeTool"}
+    assert all("could not be read" in str(entry.reason) for entry in entries)
 
 
 def test_no_reason_is_too_long_for_a_host(bridged: BridgedProject) -> None:

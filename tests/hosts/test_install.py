@@ -1,4 +1,4 @@
-"""Hazards of ``install`` and ``uninstall``: odd files, races, lost records (15.4).
+"""Hazards of ``install`` and ``uninstall``: odd files and records that are lost.
 
 What they write for each host is in ``tests/pins/hosts/install.json``.
 """
@@ -41,7 +41,7 @@ def test_file_that_cannot_be_edited_is_not_changed(
     assert ended.stderr.startswith(f"hookline: {file}")
     assert problem in ended.stderr
     assert file.read_bytes() == content
-    assert [one.name for one in file.parent.iterdir()] == ["settings.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
 
 
 def test_deep_values_of_others_are_no_obstacle(files: AgentFiles) -> None:
@@ -82,8 +82,8 @@ def test_record_of_another_file_is_not_used(files: AgentFiles) -> None:
     file = files.write(SETTINGS, "{ }")
     files.run("install", "claude")
     [record] = (files.home / ".state/hookline/installed").glob("*.json")
-    found = json.loads(record.read_text())
-    record.write_text(json.dumps(found | {"path": "/other"}))
+    content = json.loads(record.read_text())
+    record.write_text(json.dumps(content | {"path": "/other"}))
     files.run("uninstall", "claude")
     assert file.read_text() == "{}"
 
@@ -122,7 +122,7 @@ def test_script_for_cline_runs_the_bridge(files: AgentFiles, tmp_path: Path) -> 
 def test_no_file_of_the_project_takes_the_place_of_hookline(
     files: AgentFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 17: what agents are told to run, and what a person types."""
+    """What agents are told to run, and what a person types."""
     python = sys.executable
     with monkeypatch.context() as patch:  # an installation without the script
         patch.setattr(sys, "executable", f"{tmp_path}/python")

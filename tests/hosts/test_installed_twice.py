@@ -98,19 +98,19 @@ def test_file_of_a_clone_silences_nobody(
 
 def changed(how: str, file: Path) -> None:
     """What may happen to a file after ``install`` wrote it."""
-    found = json.loads(file.read_text())
-    events = found["hooks"]
+    content = json.loads(file.read_text())
+    events = content["hooks"]
     if how == "matcher":
         next(iter(events.values()))[0]["matcher"] = "^never$"
     elif how == "event":
-        found["hooks"] = {"sessionStart": next(iter(events.values()))}
+        content["hooks"] = {"sessionStart": next(iter(events.values()))}
     elif how == "switch":
-        found["disableAllHooks"] = True
+        content["disableAllHooks"] = True
     elif how == "link":
         file.rename(file.with_name("other.json"))
         file.symlink_to("other.json")
         return
-    file.write_text(json.dumps(found) if how != "broken" else "{")
+    file.write_text(json.dumps(content) if how != "broken" else "{")
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -1,4 +1,4 @@
-"""Hazards of ``migrate``: any settings, odd conditions, secrets in http headers (15.6).
+"""Hazards of ``migrate``: any settings, odd conditions, secrets in http headers.
 
 What it makes of files is in ``tests/pins/hosts/migrate.json``, whole projects are in
 ``migrated_projects.json``.

@@ -1,4 +1,4 @@
-"""The OpenCode plugin under Node: hazards of the process that it asks (issue 15.7).
+"""The OpenCode plugin under Node: hazards of the process that it asks.
 
 What it does with each answer is in ``tests/pins/hosts/opencode_plugin.json``.
 """
@@ -92,7 +92,7 @@ def test_plugin_and_bridge_agree(opencode: OpenCode) -> None:
     removal = name, call, {"args": {"command": "rm x"}}
     results, stderr = opencode.ask(removal, *(CALLS[n] for n in ("before", "after")))
     assert stderr == ""
-    assert [one["thrown"] for one in results] == ["no rm", None, None]
+    assert [result["thrown"] for result in results] == ["no rm", None, None]
     assert results[1]["output"] == output
     assert results[2]["output"]["output"] == "hi\n\n\nseen"
     ((chat,), _) = opencode.ask(CALLS["chat"])

@@ -25,7 +25,7 @@ def parts(
     call = tool_call("codex", tool, {"command": command})
     inputs = inputs_of(bridged, "codex", call)
     assert isinstance(inputs, list)
-    return [(one["tool_name"], one["tool_input"]) for one in inputs]
+    return [(event["tool_name"], event["tool_input"]) for event in inputs]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def parts(
 def test_command_that_nobody_can_read_through_still_shows_its_files(
     bridged: BridgedProject, before: str
 ) -> None:
-    """Issue 15.3: hosts run the tool if the bridge takes too long."""
+    """Hosts run the tool if the bridge takes too long."""
     shown = parts(bridged, "Bash", before + ADDED)
     assert len(shown) < 50
     assert ("write_file", {"path": ".env", "content": "x"}) in shown
@@ -89,13 +89,13 @@ def test_every_file_of_any_patch_is_shown_with_its_lines(
         # A path that ends like a folder's is shown as the file that it means.
         is_folder = posixpath.basename(written) in ("", ".", "..")
         name = posixpath.normpath(written) if is_folder else written
-        own = [part for _, part in shown if part["path"] == name]
+        of_this_file = [part for _, part in shown if part["path"] == name]
         new = "\n".join(line[1:] for line in body if line[0] in "+ ")
         if action == "Add":
             content = "\n".join(line[1:] for line in body)
-            assert content in [part.get("content") for part in own]
+            assert content in [part.get("content") for part in of_this_file]
         elif action == "Update":
-            assert new in [part.get("new_string") for part in own]
+            assert new in [part.get("new_string") for part in of_this_file]
         else:
             assert ("delete_file", {"path": name}) in shown
 
@@ -108,8 +108,7 @@ def test_every_file_of_any_patch_is_shown_with_its_lines(
 def test_any_text_is_read_without_an_error(
     bridged: BridgedProject, text: str | list[str], tool: str
 ) -> None:
-    """Issue 15.3."""
-    found = "\n".join(text) if isinstance(text, list) else text
+    command = "\n".join(text) if isinstance(text, list) else text
     names = {"write_file", "replace", "delete_file", "run_shell_command", "apply_patch"}
-    shown = parts(bridged, tool, f"cd x && {found}")
+    shown = parts(bridged, tool, f"cd x && {command}")
     assert {name for name, _ in shown} <= names

@@ -1,4 +1,9 @@
-"""The resident helper: its life, its engines, and what goes wrong (issue 15.5)."""
+"""The resident helper keeps hooks loaded between events: its life, and what goes wrong.
+
+Killed, stopped, replaced by another version, asked nonsense or by another user: every
+event still gets the answer of its hooks, and no process is left over. The time after
+which an idle helper ends is changed inside the module: ten minutes are too long here.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +33,8 @@ NEEDS_A_MOMENT = (
 
 def connect(desk: Desk) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    name = next(path for path in desk.files.iterdir() if path.is_socket())
-    connection.connect(f"/proc/self/fd/{os.open(desk.files, os.O_RDONLY)}/{name.name}")
+    folder = f"/proc/self/fd/{os.open(desk.files, os.O_RDONLY)}"
+    connection.connect(f"{folder}/{desk.socket().name}")
     return connection
 
 
@@ -44,8 +49,7 @@ def slow_guard(desk: Desk) -> None:
 @contextmanager
 def event_in_progress(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
     """A client whose event has reached its hook."""
-    desk.bridge(desk.event(hook_event_name="Notification", message="x"))
-    desk.until(desk.pid)
+    desk.start_helper()
     with desk.start_client() as client:
         assert client.stdin
         client.stdin.write(desk.event())
@@ -83,14 +87,14 @@ def test_a_worker_stays_warm(desk: Desk) -> None:
 def test_each_environment_has_its_engine_and_few_are_kept(desk: Desk) -> None:
     desk.python_hook(WHO)
     desk.warm_up()
-    found = {desk.reason(env={"NUMBER": str(number)}) for number in range(12)}
-    assert len(found) == 12
+    engines = {desk.reason(env={"NUMBER": str(number)}) for number in range(12)}
+    assert len(engines) == 12
     desk.until(lambda: len(desk.engines()) <= 8)
-    assert desk.reason(env={"NUMBER": "11"}) in found
+    assert desk.reason(env={"NUMBER": "11"}) in engines
 
 
 def test_a_change_of_hookline_replaces_the_helper(desk: Desk, tmp_path: Path) -> None:
-    """Issue 15.5: replaced when Hookline changes."""
+    """Replaced when Hookline changes."""
     copy = tmp_path / "copy" / "hookline"
     assert hookline.__file__
     shutil.copytree(Path(hookline.__file__).parent, copy)
@@ -154,11 +158,11 @@ def test_a_client_in_a_sandbox_does_not_reach_out_of_it(desk: Desk) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="takes two users")
 def test_another_user_is_refused_before_anything_is_read(desk: Desk) -> None:
-    """Issue 15.5: the peer's uid is checked, on this side too."""
+    """The peer's uid is checked, on this side too."""
     pid = desk.warm_up()
     # Root lets another user in by mistake: the helper still does not.
     desk.files.chmod(0o777)
-    name = next(path for path in desk.files.iterdir() if path.is_socket())
+    name = desk.socket()
     name.chmod(0o666)
     source = (
         "import os, socket, sys; os.chdir(sys.argv[1]); os.setuid(65534)\n"
@@ -166,8 +170,8 @@ def test_another_user_is_refused_before_anything_is_read(desk: Desk) -> None:
         "print(one.recv(1))"
     )
     words = [sys.executable, "-c", source, str(desk.files), name.name]
-    found = subprocess.run(words, capture_output=True, check=True)
-    assert found.stdout == b"b''\n"
+    done = subprocess.run(words, capture_output=True, check=True)
+    assert done.stdout == b"b''\n"
     desk.files.chmod(0o700)
     assert desk.pid() == pid
 
@@ -260,8 +264,8 @@ def test_many_clients_at_once_are_all_answered(desk: Desk) -> None:
     desk.python_hook(WHO)
     desk.warm_up()
     clients = [desk.start_client() for _ in range(40)]
-    found = {client.communicate(desk.event())[0] for client in clients}
-    assert all(b'"deny"' in stdout for stdout in found)
+    answers = {client.communicate(desk.event())[0] for client in clients}
+    assert all(b'"deny"' in stdout for stdout in answers)
 
 
 def test_nested_hooks_stop_at_the_limit(desk: Desk) -> None:
@@ -291,7 +295,7 @@ resident.main(time.time_ns(), lock, place.folder, place.socket)
 
 
 def test_an_idle_helper_ends(desk: Desk) -> None:
-    """Issue 15.5: ends after 10 idle minutes (here after half a second)."""
+    """Ends after 10 idle minutes (here after half a second)."""
     with subprocess.Popen(
         [sys.executable, "-P", "-c", FRONT], env=desk.env, start_new_session=False
     ) as helper:
@@ -321,9 +325,7 @@ def test_idle_minutes_are_ten() -> None:
 def test_a_second_helper_is_not_started_beside_a_lock(desk: Desk) -> None:
     pid = desk.warm_up()
     lock = next(desk.files.glob("*.lock"))
-    next(path for path in desk.files.iterdir() if path.is_socket()).rename(
-        desk.files / "away"
-    )
+    desk.socket().rename(desk.files / "away")
     assert desk.bridge() == desk.cold()
     with lock.open() as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -335,9 +337,8 @@ def test_a_second_helper_is_not_started_beside_a_lock(desk: Desk) -> None:
 def test_a_helper_that_cannot_start_is_not_tried_at_every_event(desk: Desk) -> None:
     desk.env["PYTHONPATH"] = str(desk.runtime)
     desk.bridge()
-    pid = desk.until(desk.pid)
-    os.kill(pid, signal.SIGTERM)
-    desk.until(lambda: not desk.processes())
+    desk.until(desk.pid)
+    desk.stop()
     lock = next(desk.files.glob("*.lock"))
     lock.write_text("starting")
     desk.bridge()
@@ -352,8 +353,8 @@ def test_the_helper_has_no_descriptor_of_the_host(desk: Desk, tmp_path: Path) ->
         desk.bridge(pass_fds=[secret.fileno()])
         pid = desk.until(desk.pid)
         desk.bridge(pass_fds=[secret.fileno()])
-        for one in (pid, *children(pid)):
-            open_files = {fd.readlink() for fd in Path(f"/proc/{one}/fd").iterdir()}
+        for process in (pid, *children(pid)):
+            open_files = {fd.readlink() for fd in Path(f"/proc/{process}/fd").iterdir()}
             assert tmp_path / "secret" not in open_files
         streams = {Path(f"/proc/{pid}/fd/{fd}").readlink() for fd in range(3)}
     assert streams == {Path(os.devnull)}

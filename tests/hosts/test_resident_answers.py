@@ -1,4 +1,4 @@
-"""Without the helper the answer is the same, byte for byte (issue 15.5).
+"""With the resident helper and without it the answer is the same, byte for byte.
 
 A person works on a project and edits something between the events. Each event is
 answered twice, by the helper and without it, and recorded twice.
@@ -11,10 +11,10 @@ import os
 import re
 import resource
 import shlex
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -106,24 +106,24 @@ def events(desk: Desk) -> list[bytes]:
     ]
 
 
-def compare(desk: Desk, *given: bytes, **more: Any) -> None:
-    for event in given or events(desk):
-        warm = desk.bridge(event, **more)
-        assert warm == desk.cold(event, **more), event[:200]
+def compare(
+    desk: Desk, *sent: bytes, times: int = 1, **more: Any
+) -> tuple[int, bytes, bytes]:
+    """Have events answered by the helper and, at the same time, without it."""
+    for event in sent or events(desk):
+        with ThreadPoolExecutor(1) as pool:
+            cold = pool.submit(desk.cold, event, **more)
+            warm = [desk.bridge(event, **more) for _ in range(times)]
+        assert warm == [cold.result()] * times, event[:200]
     # The helper took part, or there is nothing to compare.
     assert desk.engines()
+    return cold.result()
 
 
 def recorded(desk: Desk) -> Counter[str]:
     """What was recorded, without what differs from one time to the next."""
-    found = subprocess.run(
-        [sys.executable, str(SCRIPT), "log", "--json", "-n", "0"],
-        env=desk.env,
-        cwd=desk.project.folder,
-        capture_output=True,
-        check=True,
-    )
-    rows = map(json.dumps, json.loads(found.stdout))
+    argv = [sys.executable, str(SCRIPT), "log", "--json", "-n", "0"]
+    rows = map(json.dumps, json.loads(desk.run(argv, b"").stdout))
     return Counter(re.sub(VARYING, "", row) for row in rows)
 
 
@@ -212,9 +212,7 @@ def test_what_a_person_edits_counts_at_once(desk: Desk) -> None:
     desk.warm_up()
     for edit in EDITS:
         edit(desk)
-        found = [desk.bridge(desk.event(".env")) for _ in range(3)]
-        assert found == [desk.cold(desk.event(".env"))] * 3
-        assert desk.engines()
+        compare(desk, desk.event(".env"), times=3)
 
 
 def test_projects_around_and_below_count_at_once(desk: Desk) -> None:
@@ -248,25 +246,25 @@ def test_an_edit_that_keeps_size_and_time_counts_too(desk: Desk) -> None:
         {"type": "command", "name": "u", "command": "echo a >&2; exit 2"}
     )
     desk.warm_up()
-    found = settings.stat()
+    before = settings.stat()
     settings.write_text(settings.read_text().replace("echo a", "echo b"))
-    os.utime(settings, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(settings, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert desk.reason() == "b"
 
 
 @pytest.mark.parametrize("size", [100_000, 50_000_000], ids=["100 kB", "50 MB"])
 def test_an_event_of_any_size(desk: Desk, size: int) -> None:
-    """Issue 15.3: 50 MB."""
+    """50 MB."""
     desk.user_settings({"type": "command", "name": "u", "command": "wc -c >&2; exit 2"})
     desk.warm_up()
-    given = {"file_path": "a.py", "content": "x" * size}
-    compare(desk, desk.event(tool_input=given))
+    tool_input = {"file_path": "a.py", "content": "x" * size}
+    compare(desk, desk.event(tool_input=tool_input))
 
 
 def test_the_surroundings_of_the_client_are_those_of_the_hooks(
     desk: Desk, tmp_path: Path
 ) -> None:
-    """Issue 15.5: the caller's environment and directory travel with each request."""
+    """The caller's environment and directory travel with each request."""
     desk.python_hook(SURROUNDINGS)
     where = desk.event("where")
     desk.warm_up()
@@ -283,8 +281,7 @@ def test_the_surroundings_of_the_client_are_those_of_the_hooks(
         {"cwd": other, "umask": 0o27},
         {"umask": 0},
     ):
-        compare(desk, where, **more)
-        assert b"deny" in desk.bridge(where, **more)[1]
+        assert b"deny" in compare(desk, where, **more)[1]
 
 
 def test_limits_of_the_client_are_those_of_the_hooks(desk: Desk) -> None:
@@ -312,19 +309,15 @@ def test_a_directory_that_is_gone(desk: Desk, tmp_path: Path) -> None:
     desk.python_hook(SURROUNDINGS)
     desk.warm_up()
     program = shlex.join([sys.executable, str(SCRIPT), "bridge", "claude"])
-    found = [
-        subprocess.run(
-            ["bash", "-c", f"rmdir {gone}; {program} {more}; mkdir {gone}"],
-            env=desk.env,
-            cwd=gone,
-            input=desk.event(),
-            capture_output=True,
-            check=True,
+    script = "rmdir {0}; {1} {2}; mkdir {0}"
+    warm, cold = (
+        desk.run(
+            ["bash", "-c", script.format(gone, program, more)], desk.event(), cwd=gone
         )
         for more in ("", "--no-resident")
-    ]
-    assert found[0].stdout == found[1].stdout
-    assert found[0].stderr == found[1].stderr
+    )
+    assert (warm.stdout, warm.stderr) == (cold.stdout, cold.stderr)
+    assert warm.returncode == 0
 
 
 def test_a_new_directory_of_the_same_name_is_another(

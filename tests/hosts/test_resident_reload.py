@@ -1,4 +1,8 @@
-"""The resident helper follows changed settings (issue 16: change without a restart)."""
+"""The resident helper follows changed settings without a restart.
+
+Settings with an error leave the old ones in use, and hooks that did not change keep
+their processes.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,10 @@ def test_settings_with_errors_leave_the_old_ones_in_use(desk: Desk) -> None:
     for _ in range(3):
         status, stdout, stderr = desk.bridge()
         assert (status, b"old" in stdout) == (0, True)
-        told = f"hookline: changed settings are not used: {file}:1:3: is not valid JSON"
-        assert stderr.decode().startswith(told)
+        problem = (
+            f"hookline: changed settings are not used: {file}:1:3: is not valid JSON"
+        )
+        assert stderr.decode().startswith(problem)
         assert stderr.count(b"\n") == 1
     desk.user_settings(denies("new"))
     assert desk.reason() == "new"
@@ -52,7 +58,7 @@ def test_settings_with_errors_leave_the_old_ones_in_use(desk: Desk) -> None:
 
 
 def test_a_journal_that_cannot_be_written_is_told_at_each_event(desk: Desk) -> None:
-    """Issue 17: an agent went on without its record, and nobody was told."""
+    """An agent went on without its record, and nobody was told."""
     blocked = desk.runtime.parent / "file"
     blocked.write_text("a journal cannot be below a file")
     file = desk.user_settings(denies("old"))
@@ -60,8 +66,8 @@ def test_a_journal_that_cannot_be_written_is_told_at_each_event(desk: Desk) -> N
     whole["hooksConfig"] = {"journal": str(blocked / "journal.sqlite")}
     file.write_text(json.dumps(whole))
     desk.warm_up()
-    told = f"hookline: journal {blocked}/journal.sqlite: ".encode()
-    assert desk.until(lambda: desk.bridge()[2].startswith(told))
+    problem = f"hookline: journal {blocked}/journal.sqlite: ".encode()
+    assert desk.until(lambda: desk.bridge()[2].startswith(problem))
 
 
 def _noted(journal: Path) -> int:
@@ -69,10 +75,10 @@ def _noted(journal: Path) -> int:
     connection = sqlite3.connect(journal)
     try:
         query = "SELECT count(*) FROM events WHERE reason LIKE 'changed settings are%'"
-        (found,) = connection.execute(query).fetchone()
+        (count,) = connection.execute(query).fetchone()
     finally:
         connection.close()
-    return int(found)
+    return int(count)
 
 
 def test_workers_of_hooks_that_did_not_change_stay_also_on_sighup(desk: Desk) -> None:

@@ -1,4 +1,8 @@
-"""An agent cannot approve, install or remove its own guards (issue 26, item 21)."""
+"""An agent cannot approve, install or remove its own guards.
+
+Commands and edits that would do so are refused before any hook is asked, and their
+harmless neighbours are not.
+"""
 
 from __future__ import annotations
 
@@ -85,10 +89,10 @@ def test_every_agent_is_refused_before_hooks_and_told_what_to_do(
     user.parent.mkdir(parents=True)
     user.write_text(json.dumps({"hooksConfig": {"journal": str(journal)}}))
     event, tool, field = SHELLS[host]
-    given = {field: "hookline trust --yes{enter}"}
-    said = answer(tool, given, host, event)
-    assert "Only a person" in said
-    assert "hookline trust" in said
+    tool_input = {field: "hookline trust --yes{enter}"}
+    text = answer(tool, tool_input, host, event)
+    assert "Only a person" in text
+    assert "hookline trust" in text
     assert not (tmp_path / "asked").exists()
     with read_journal(str(journal)) as reader:
         [entry] = reader.newest(EventFilter(), None)
@@ -142,8 +146,8 @@ def test_content_that_keeps_our_entries_may_be_written(home: Path, host: str) ->
     file = installed(host)
     text = file.read_text()
     event = next(iter(json.loads(text)["hooks"]))
-    kept = json.dumps({**json.loads(text), "model": "x"}, indent=1)
-    assert not is_refused("Write", {"file_path": str(file), "content": kept})
+    with_more = json.dumps({**json.loads(text), "model": "x"}, indent=1)
+    assert not is_refused("Write", {"file_path": str(file), "content": with_more})
     assert is_refused("Write", {"file_path": str(file), "content": "{}"})
     assert is_refused("Write", {"file_path": str(file), "content": "{"})
     gone = without(file, "hooks", event)
@@ -178,7 +182,7 @@ def test_empty_list_of_edits_hides_no_other_edit(home: Path) -> None:
     file = str(installed())
     change = {"filePath": file, "oldString": "PreToolUse", "newString": "X"}
     harmless = {"old_string": "{\n", "new_string": '{\n "model": "x",\n'}
-    for given in (
+    for tool_input in (
         {"edits": [], "files": [file]},
         {"edits": [], "replacements": [change]},
         {"filePath": file, "edits": [harmless], "replacements": [change]},
@@ -187,7 +191,12 @@ def test_empty_list_of_edits_hides_no_other_edit(home: Path) -> None:
         {"filePath": file, "edits": 5, "oldString": "PreToolUse", "newString": "X"},
     ):
         tool = "multi_replace_string_in_file"
-        assert "Only a person" in answer(tool, given, "vscode")
+        assert "Only a person" in answer(tool, tool_input, "vscode")
+
+
+def patch_of(*files: str) -> dict[str, str]:
+    sections = (f"*** Add File: {file}\n+x\n" for file in files)
+    return {"command": f"*** Begin Patch\n{''.join(sections)}*** End Patch\n"}
 
 
 def test_call_that_touches_too_many_files_is_blocked_unread(
@@ -195,10 +204,16 @@ def test_call_that_touches_too_many_files_is_blocked_unread(
 ) -> None:
     """A look at each of a hundred thousand files takes longer than agents wait."""
     monkeypatch.setattr("hookline.hosts.bridge.refusal", None)
-    sections = (f"*** Add File: f{number}\n+x\n" for number in range(1001))
-    patch = f"*** Begin Patch\n{''.join(sections)}*** End Patch\n"
-    said = answer("apply_patch", {"command": patch}, "codex")
-    assert "touches 1001 files" in said
+    patch = patch_of(*map(str, range(1001)))
+    assert "touches 1001 files" in answer("apply_patch", patch, "codex")
+
+
+def test_last_file_that_a_call_may_touch_is_looked_at(
+    home: Path, tmp_path: Path
+) -> None:
+    approval = str(tmp_path / "state" / "hookline" / "trust" / "x.json")
+    patch = patch_of(*map(str, range(999)), approval)
+    assert "Only a person" in answer("apply_patch", patch, "codex")
 
 
 def test_hooks_are_not_switched_off_in_another_file(home: Path) -> None:

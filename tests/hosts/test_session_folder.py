@@ -1,9 +1,12 @@
-"""A session whose folder is gone or leads elsewhere is still guarded (issue 26, 15)."""
+"""A session whose folder is gone or leads elsewhere is still guarded.
+
+An agent's own command may delete or replace the folder that its session is in; hooks
+of the projects above it must be found all the same.
+"""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,39 +35,38 @@ def outside(desk: Desk) -> Path:
     return folder
 
 
-def bridge(desk: Desk, folder: Path, attack: str, *words: str, **sent: Any) -> str:
+def bridge(
+    desk: Desk, folder: Path, attack: str, *words: str, own: str, **sent: Any
+) -> str:
     """The answer to an event after an attack, from a process in that folder."""
     script = f'{attack}; exec "$PYTHON" {SCRIPT} bridge "$@"'
     keys = {"PYTHON": sys.executable, "OUTSIDE": str(folder)}
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *words],
-        cwd=sent.pop("own"),
-        env={**desk.env, **keys},
-        input=desk.event(**sent),
-        capture_output=True,
-        check=False,
-    )
+    argv = ["sh", "-c", script, "sh", *words]
+    done = desk.run(argv, desk.event(**sent), cwd=own, env={**desk.env, **keys})
     return done.stdout.decode()
 
 
-@pytest.mark.parametrize("attack", list(ATTACKS))
 @pytest.mark.parametrize("has_git", [True, False], ids=["repository", "folder"])
 @pytest.mark.parametrize("is_warm", [False, True], ids=["cold", "warm"])
 def test_guard_of_a_session_whose_folder_was_replaced_holds(
-    desk: Desk, outside: Path, attack: str, has_git: bool, is_warm: bool
+    desk: Desk, outside: Path, subtests: pytest.Subtests, has_git: bool, is_warm: bool
 ) -> None:
     """protocol.md#settings: nobody leaves a guard behind. Codex names no project."""
     desk.project.guarded()
     desk.project.trust()
     if has_git:
         (desk.project.folder / ".git").mkdir()
-    folder = desk.project.folder / "deep" / "sub"
-    folder.mkdir(parents=True)
     if is_warm:
         desk.warm_up()
     words = ("codex",) if is_warm else ("--no-resident", "codex")
-    sent = {"own": str(folder), "cwd": str(folder)}
-    assert "the guard says no" in bridge(desk, outside, ATTACKS[attack], *words, **sent)
+    for name, attack in ATTACKS.items():
+        folder = desk.project.folder / name.replace(" ", "-") / "deep" / "sub"
+        folder.mkdir(parents=True)
+        sent = {"own": str(folder), "cwd": str(folder)}
+        with subtests.test(name):
+            answer = bridge(desk, outside, attack, *words, **sent)
+            assert "the guard says no" in answer
+    assert bool(desk.engines()) is is_warm
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,8 @@ def test_project_that_is_replaced_by_a_link_does_not_lose_its_guard(
     sent = {"own": str(outside), "cwd": str(project)}
     attack = f"mv {project} {project}-old; ln -s $OUTSIDE {project}"
     answer = bridge(desk, outside, attack, "--no-resident", "codex", **sent)
-    said = json.loads(answer)["hookSpecificOutput"]
-    assert said["permissionDecision"] == "deny"
+    decision = json.loads(answer)["hookSpecificOutput"]
+    assert decision["permissionDecision"] == "deny"
 
 
 def test_roots_of_a_workspace_find_their_projects(desk: Desk, outside: Path) -> None:

@@ -1,4 +1,4 @@
-"""Issue 16: one event in a real browser, whatever the event holds."""
+"""One event in a real browser, whatever the event holds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import shlex
 import sys
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Problems
+from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected
 from tests.support.journals import change
 
-SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 EVIL = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
 SHOWN = "<img src=x onerror=alert(1)>\\u202e\\u001b[31m"
 _CHANGE = """\
@@ -47,9 +45,7 @@ def test_an_event_is_told_with_its_hooks_changes_and_merge(
     fire(inspected, {"text": text, "n": 12345678901234567890123})
     fire(inspected, {"text": "nothing to do"})
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    with inspected.running():
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/events/1")
+    with inspected.opened(page, "/events/1"):
         title = page.get_by_role("heading", level=1)
         expect(title).to_contain_text("BeforeTool t")
         expect(title).to_contain_text("changed")
@@ -88,9 +84,8 @@ def test_an_event_is_told_with_its_hooks_changes_and_merge(
     problems.expect("404")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
 def test_hostile_content_is_shown_as_text(
-    inspected: Inspected, page: Page, problems: Problems, width: int
+    inspected: Inspected, page: Page, problems: Problems
 ) -> None:
     prepare(inspected)
     deep: dict[str, object] = {}
@@ -98,15 +93,16 @@ def test_hostile_content_is_shown_as_text(
         deep = {"deeper": deep}
     given = {EVIL: EVIL, "__proto__": {"x": EVIL}, "deep": deep, "wide": "x" * 5000}
     fire(inspected, given, tool=EVIL)
-    page.set_viewport_size({"width": width, "height": 844})
-    with inspected.running():
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/events/1")
+    with inspected.opened(page, "/events/1"):
         expect(page.get_by_role("heading", level=1)).to_contain_text(SHOWN)
         entry = page.get_by_label("Input", exact=True).get_by_text(f"{SHOWN}: {SHOWN}")
         expect(entry.first).to_be_visible()
         assert page.locator("img, script:not([src])").count() == 0
-        assert page.evaluate(SIDEWAYS) <= 0
+        assert sideways(page) <= 0
+        page.set_viewport_size(PHONE)
+        page.reload()
+        expect(entry.first).to_be_visible()
+        assert sideways(page) <= 0
         assert page.title() == f"BeforeTool {SHOWN} · Hookline"
         assert "\u202e" not in page.content()
 
@@ -124,9 +120,7 @@ def test_huge_content_comes_in_pieces(
     merged = json.dumps({"hookSpecificOutput": final})
     change(inspected.journal, "UPDATE events SET input = ?, final = ?", text, merged)
     change(inspected.journal, "UPDATE hooks SET stderr = ?", "E" * 500_000)
-    with inspected.running():
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/events/1")
+    with inspected.opened(page, "/events/1"):
         expect(page.locator(".diff-line.added")).to_contain_text("the end")
         expect(page.get_by_text("too large to be copied")).to_be_visible()
         assert page.evaluate("document.querySelectorAll('*').length") < 3000

@@ -1,18 +1,15 @@
-"""The Hooks view in a browser (issue 16: hooks, keyboard, phone, hostile text)."""
+"""The Hooks view in a browser."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support import showcase
 from tests.support.browser import PHONE, Problems, sideways
-from tests.support.inspecting import Inspected
+from tests.support.inspecting import Inspected, build_showcase
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
@@ -23,15 +20,9 @@ HOSTILE = (
 )
 
 
-def in_thread(work: Callable[..., Any], *given: Any) -> Any:
-    """The browser has the event loop of this thread."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work, *given).result()
-
-
-def open_view(page: Page, inspected: Inspected, path: str = "/hooks") -> None:
+def open_view(page: Page, inspected: Inspected) -> None:
     page.goto(inspected.address)
-    page.goto(f"{inspected.base}{path}")
+    page.goto(f"{inspected.base}/hooks")
     expect(page.get_by_role("heading", level=1, name="Hooks")).to_be_visible()
 
 
@@ -44,9 +35,8 @@ def names(page: Page) -> list[str]:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inspected]:
     """A project that does a bit of everything, inspected; nothing changes it."""
     inspected = Inspected(tmp_path_factory.mktemp("shown"))
-    built = in_thread(showcase.build, inspected.folder, inspected.journal)
-    assert built == inspected.settings_file
-    with inspected.running():
+    build_showcase(inspected)
+    with inspected.served():
         yield inspected
 
 
@@ -152,7 +142,7 @@ def test_nothing_scrolls_sideways_on_a_phone(
 def test_empty_and_failed_states_say_what_to_do(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
-    with inspected.running():
+    with inspected.served():
         open_view(page, inspected)
         state = page.locator(".state")
         expect(state).to_contain_text("No hooks are configured")
@@ -183,7 +173,7 @@ def test_hostile_names_and_output_are_shown_as_text(
     inspected.settings({"BeforeTool": [{"hooks": hooks}]})
     inspected.fire("BeforeTool", tool_name=HOSTILE[0], tool_input={})
     page.set_viewport_size(PHONE)
-    with inspected.running():
+    with inspected.served():
         open_view(page, inspected)
         assert names(page)[:3] == [
             HOSTILE[0],

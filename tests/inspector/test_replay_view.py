@@ -1,4 +1,4 @@
-"""Issue 16, Replay, in a real browser."""
+"""Replay, in a real browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Problems
+from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected, build_showcase
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -20,7 +20,7 @@ def settings_with(*hooks: Mapping[str, object]) -> str:
 def test_other_settings_are_replayed(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
-    """Issue 16: "choose a time range and other settings, watch the progress"."""
+    """A person chooses a time range and settings, and watches the progress."""
     build_showcase(inspected)
     rule = {
         "type": "rule",
@@ -29,7 +29,7 @@ def test_other_settings_are_replayed(
         "then": {"decision": "deny", "reason": f"use the task runner {MARKUP}"},
     }
     (inspected.folder / "new.json").write_text(settings_with(rule))
-    with inspected.running():
+    with inspected.running():  # what a replay found stays until its process ends
         page.goto(inspected.address)
         page.get_by_role("link", name="Replay", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Replay")
@@ -84,7 +84,7 @@ def test_a_replay_is_watched_and_cancelled(
         inspected.fire("BeforeTool", tool_name="write_file", tool_input={"n": n})
     waits = 'n=$(cat); case "$n" in *\'"n":1\'*) sleep 300;; *) exit 2;; esac'
     hook = {"type": "command", "name": "waits", "command": waits}
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size(PHONE)
     with inspected.running():
         page.goto(inspected.address)
         page.goto(f"{inspected.base}/replay")
@@ -104,8 +104,7 @@ def test_a_replay_is_watched_and_cancelled(
         # A reload finds the one that runs; another cannot start beside it.
         page.goto(f"{inspected.base}/replay")
         expect(page.get_by_role("progressbar", name="1 of 3 events")).to_be_visible()
-        widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert widths[0] == widths[1]
+        assert sideways(page) == 0
         page.get_by_role("button", name="Count the events").click()
         page.get_by_role("button", name="Replay 3 events").click()
         expect(page.get_by_role("alert")).to_contain_text("a replay is running")
@@ -121,9 +120,7 @@ def test_nothing_recorded_says_what_to_do(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
     inspected.settings({})
-    with inspected.running():
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/replay")
+    with inspected.opened(page, "/replay"):
         expect(
             page.get_by_role("heading", name="Nothing is recorded yet")
         ).to_be_visible()

@@ -1,6 +1,6 @@
 """Hooks that Try and Replay run end with the page that wants it, and with the server.
 
-What they answer is in ``tests/pins/page/try.json`` and ``requests.json`` (issue 16).
+What they answer is in ``tests/pins/page/try.json`` and ``requests.json``.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ async def test_a_replay_goes_on_when_nobody_watches_it(running: Open) -> None:
 async def test_runs_end_with_the_server(
     running: Open, number: signal.Signals, kind: str
 ) -> None:
-    """Issue 16: "ended with the server", however it dies."""
+    """It ends with the server, however that dies."""
     text = STUBBORN["ignores SIGTERM"]
     async with running(text) as run:
         answer: Awaitable[httpx.Response] = await run.start(kind, text)

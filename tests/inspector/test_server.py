@@ -1,4 +1,4 @@
-"""Issue 16: the inspector's server, where others on this machine do as they like."""
+"""The inspector's server, where others on this machine do as they like."""
 
 from __future__ import annotations
 

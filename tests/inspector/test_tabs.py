@@ -1,4 +1,4 @@
-"""Issue 16: the pages of one browser: many at once, and all laid out alike."""
+"""The pages of one browser: many at once, and all laid out alike."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from tests.support.journals import make_journal
 def test_many_tabs_of_one_browser_all_work(page: Page, inspected: Inspected) -> None:
     """A browser has six connections for one server."""
     make_journal(inspected.journal, 3)
-    with inspected.running():
-        page.goto(inspected.address)
-        tabs = [page] + [page.context.new_page() for _ in range(7)]
+    with inspected.opened(page):
+        tabs = [page] + [page.context.new_page() for _ in range(6)]
         for tab in tabs[1:]:
             tab.goto(f"{inspected.base}/")
         for tab in tabs:

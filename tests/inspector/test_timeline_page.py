@@ -1,14 +1,13 @@
-"""Issue 16: the timeline in a real browser, live and back through the journal."""
+"""The timeline in a real browser, live and back through the journal."""
 
 from __future__ import annotations
 
 import time
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.support.browser import Problems
+from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected
 from tests.support.journals import NEWEST, change, make_journal
 
@@ -19,7 +18,6 @@ RULE = {
     "then": {"decision": "deny", "reason": "keep secrets out of .env files"},
 }
 HOOKS = {"BeforeTool": [{"hooks": [RULE]}]}
-SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 def rows(page: Page) -> Locator:
@@ -56,8 +54,7 @@ def test_an_empty_journal_says_how_to_record_and_then_shows_live_events(
     inspected: Inspected, page: Page, problems: Problems
 ) -> None:
     inspected.settings(HOOKS)
-    with inspected.running():
-        page.goto(inspected.address)
+    with inspected.opened(page):
         expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")
         state = page.get_by_role("heading", name="No events are recorded yet")
         expect(state).to_be_visible()
@@ -83,8 +80,7 @@ def test_events_are_grouped_by_session_turn_and_tool_call(
     inspected.fire("BeforeTool", "one", **call("b", "2"))
     inspected.fire("AfterTool", "one", **call("a", "1"), **DONE)
     inspected.fire("BeforeTool", "two", **call(".env", "3"))
-    with inspected.running():
-        page.goto(inspected.address)
+    with inspected.opened(page):
         expect(page.locator("tr.group-session")).to_have_count(2)
         expect(page.locator("tr.group-session").first).to_contain_text("Session two")
         expect(page.locator("tr.group-session").first).to_contain_text("✕1 blocked")
@@ -113,8 +109,7 @@ def test_many_events_are_few_elements_and_new_ones_do_not_move_them(
     inspected: Inspected, page: Page, problems: Problems
 ) -> None:
     many(inspected, 1_200)
-    with inspected.running():
-        page.goto(inspected.address)
+    with inspected.opened(page):
         rows(page).first.wait_for()
         page.get_by_role("button", name="Groups").click()
         scroll_to(page, 3000)
@@ -142,8 +137,7 @@ def test_filters_are_in_the_address_and_back_takes_them_away(
     inspected: Inspected, page: Page, problems: Problems
 ) -> None:
     many(inspected, 2000)
-    with inspected.running():
-        page.goto(inspected.address)
+    with inspected.opened(page):
         rows(page).first.wait_for()
         page.keyboard.press("/")
         page.keyboard.type("number 1940")
@@ -181,7 +175,7 @@ def test_the_keyboard_is_enough(
     inspected: Inspected, page: Page, problems: Problems
 ) -> None:
     many(inspected, 300)
-    with inspected.running():
+    with inspected.served():
         page.goto(f"{inspected.address}&flat=1")
         # A short list is there as a whole, and only that.
         expect(page.locator("tbody tr")).to_have_count(200)
@@ -244,9 +238,8 @@ def test_a_lost_connection_is_told_and_found_again(
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\x1b[31m\u0000" + "x" * 100_000
 
 
-@pytest.mark.parametrize("width", [390, 1280])
 def test_hostile_rows_are_text_and_nothing_scrolls_sideways(
-    inspected: Inspected, page: Page, problems: Problems, width: int
+    inspected: Inspected, page: Page, problems: Problems
 ) -> None:
     many(inspected, 10)
     update = "UPDATE events SET target = ?1, session = ?1, cwd = ?1, reason = ?1"
@@ -256,20 +249,23 @@ def test_hostile_rows_are_text_and_nothing_scrolls_sideways(
     change(inspected.journal, f"UPDATE events {odd} WHERE id = 3")
     change(inspected.journal, "UPDATE events SET verdict = 'constructor' WHERE id = 4")
     change(inspected.journal, "UPDATE events SET at = 1e300 WHERE id = 5")
-    page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme="dark")
-    with inspected.running():
-        page.goto(inspected.address)
+    with inspected.opened(page):
         row = rows(page).first
         expect(row).to_contain_text("<img src=x onerror=alert(1)>\\u202e\\u001b[31m")
         expect(rows(page)).to_have_count(10)
         expect(rows(page).filter(has_text="damaged")).to_have_count(1)
         assert page.locator("img").count() == 0
-        assert page.evaluate(SIDEWAYS) <= 0
         background = "getComputedStyle(document.body).backgroundColor"
         assert page.evaluate(background) == "rgb(18, 19, 21)"
-        heights = rows(page).evaluate_all("all => all.map(e => e.offsetHeight)")
-        assert len(set(heights)) == 1
+        for size in (page.viewport_size, PHONE):
+            assert size is not None
+            page.set_viewport_size(size)
+            page.reload()
+            expect(rows(page)).to_have_count(10)
+            assert sideways(page) <= 0
+            heights = rows(page).evaluate_all("all => all.map(e => e.offsetHeight)")
+            assert len(set(heights)) == 1
 
 
 def test_a_search_that_takes_too_long_goes_on_as_long_as_it_gets_somewhere(
@@ -282,7 +278,7 @@ def test_a_search_that_takes_too_long_goes_on_as_long_as_it_gets_somewhere(
     def answer(route: Route) -> None:
         route.fulfill(json={**empty, "next": next(reached)})
 
-    with inspected.running():
+    with inspected.served():
         page.route("**/api/events?text=rare*", answer, times=3)
         page.goto(f"{inspected.address}&text=rare")
         expect(page.locator(".timeline-end")).to_contain_text("Searched back to")

@@ -85,7 +85,7 @@ def test_no_request_changes_what_is_trusted(
     inspected.folder = project.folder
     body = {"project": str(project.folder), "yes": True, "approve": True}
     statuses = set()
-    with inspected.running(), httpx.Client(follow_redirects=True) as client:
+    with inspected.served(), httpx.Client(follow_redirects=True) as client:
         client.get(inspected.address)
         for path in PATHS:
             for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):

@@ -1,4 +1,4 @@
-"""The Trust view in a browser (issue 16: trust, phone, hostile files)."""
+"""The Trust view in a browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_waits_is_shown_with_its_diff_and_the_command(
     project.settings(GUARD, {**GUARD, "name": "second", "command": "bash lint.sh"})
     inspected.folder = project.folder
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    with inspected.running():
+    with inspected.served():
         open_view(page, inspected)
         card = page.get_by_role("article", name=str(project.folder))
         expect(card).to_contain_text("waits for approval")
@@ -61,7 +61,7 @@ def test_empty_and_broken_projects_say_what_to_do(
     page: Page, problems: Problems, inspected: Inspected, project: Project
 ) -> None:
     inspected.folder = project.folder
-    with inspected.running():
+    with inspected.served():
         open_view(page, inspected)
         expect(page.locator(".state")).to_contain_text("Nothing waits for approval")
         expect(page.locator(".state")).to_contain_text("hookline init")
@@ -92,7 +92,7 @@ def test_hostile_files_are_text_and_fit_a_phone(
     other.trust()
     inspected.folder = project.folder
     page.set_viewport_size(PHONE)
-    with inspected.running():
+    with inspected.served():
         open_view(page, inspected)
         for summary in page.locator("main summary").all():
             summary.click()

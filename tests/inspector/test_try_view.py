@@ -1,4 +1,4 @@
-"""Issue 16, Try, in a real browser."""
+"""Try, in a real browser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Problems
+from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected, build_showcase
 from tests.support.processes import STUBBORN, children
 
@@ -19,10 +19,9 @@ MARKUP = "<img src=x onerror=alert(1)>"
 def test_an_event_is_tried_and_run(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
-    """Issue 16: "pick an event, a tool and an input", then "run them if asked"."""
+    """A person picks an event, a tool and an input, and runs the hooks on request."""
     build_showcase(inspected)
-    with inspected.running():
-        page.goto(inspected.address)
+    with inspected.opened(page):
         page.get_by_role("link", name="Try", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Try")
         expect(page.locator(".summary")).to_contain_text(
@@ -94,9 +93,7 @@ def test_a_recorded_event_fills_the_form(
     inspected.settings({})
     given = {"path": f"{MARKUP}\u202etxt.exe", "n": 12345678901234567890}
     inspected.fire("BeforeTool", tool_name="write_file", tool_input=given)
-    with inspected.running():
-        page.goto(f"{inspected.address}")
-        page.goto(f"{inspected.base}/try?event=1")
+    with inspected.opened(page, "/try?event=1"):
         expect(page.get_by_text("The input of event 1.")).to_be_visible()
         text = page.get_by_label("Input, as JSON").input_value()
         # What would reorder the text is written out; it means the same.
@@ -155,9 +152,7 @@ def test_a_result_says_no_more_than_is_known(
     inspected.settings(
         {"BeforeTool": [{"hooks": [broken]}], "SessionStart": [{"hooks": [rare]}]}
     )
-    with inspected.running():
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/try")
+    with inspected.opened(page, "/try"):
         page.get_by_role("button", name="Run the hooks").click()
         # The failure is shown once: with its hook.
         expect(page.locator(".result")).to_contain_text("Failed: ")
@@ -175,16 +170,13 @@ def _words(pid: int) -> bytes:
 def test_the_view_fits_a_phone_and_speaks(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
-    """Issue 16: "at phone width", and what a screen reader is told."""
+    """At the width of a phone, and what a screen reader is told."""
     build_showcase(inspected)
-    page.set_viewport_size({"width": 390, "height": 844})
-    with inspected.running():
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/try")
+    page.set_viewport_size(PHONE)
+    with inspected.opened(page, "/try"):
         page.get_by_role("button", name="Run the hooks").click()
         expect(page.locator(".result")).to_be_visible()
-        widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert widths[0] == widths[1]
+        assert sideways(page) == 0
         expect(page.locator("#announcer")).to_contain_text("Verdict")
         unnamed = page.locator("input, select, textarea, button").evaluate_all(
             "all => all.filter(one => !(one.labels?.length || one.ariaLabel ||"

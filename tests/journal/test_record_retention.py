@@ -1,3 +1,5 @@
+"""A journal stays within its limits of age and size; from inside, with small ones."""
+
 from __future__ import annotations
 
 import logging
@@ -30,31 +32,29 @@ def write(path: Path, count: int, limits: Limits | None = None, age: float = 0) 
 
 
 def test_events_older_than_the_limit_are_deleted_at_the_next_start(
-    tmp_path: Path,
+    journal: Path,
 ) -> None:
-    path = tmp_path / "j.sqlite"
-    write(path, 5, age=31 * DAY)
-    assert len(entries(path)) == 5
-    write(path, 2, age=29 * DAY)
-    assert [full.entry.id for full in entries(path)] == [6, 7]
+    write(journal, 5, age=31 * DAY)
+    assert len(entries(journal)) == 5
+    write(journal, 2, age=29 * DAY)
+    assert [full.entry.id for full in entries(journal)] == [6, 7]
 
 
 def test_the_oldest_events_are_deleted_when_the_file_is_too_large(
-    tmp_path: Path,
+    journal: Path,
 ) -> None:
-    path = tmp_path / "j.sqlite"
-    write(path, 300)
-    large = path.stat().st_size
+    write(journal, 300)
+    large = journal.stat().st_size
     limits = Limits(total_bytes=large // 2)
-    write(path, 1, limits)
-    found = entries(path)
+    write(journal, 1, limits)
+    found = entries(journal)
     assert 50 < len(found) < 250
     assert found[-1].entry.id == 301
     assert [full.entry.id for full in found] == list(
         range(found[0].entry.id, found[-1].entry.id + 1)
     )
-    assert path.stat().st_size <= limits.total_bytes * 1.1
-    assert is_intact(path)
+    assert journal.stat().st_size <= limits.total_bytes * 1.1
+    assert is_intact(journal)
 
 
 def test_old_events_are_deleted_in_steps_between_which_others_are_written(
@@ -74,20 +74,18 @@ def test_old_events_are_deleted_in_steps_between_which_others_are_written(
     assert 0 < left[-1] < 1400
 
 
-def test_ids_are_never_used_again(tmp_path: Path) -> None:
-    path = tmp_path / "j.sqlite"
-    write(path, 3, age=31 * DAY)
-    write(path, 0)
-    write(path, 1)
-    assert [full.entry.id for full in entries(path)] == [4]
+def test_ids_are_never_used_again(journal: Path) -> None:
+    write(journal, 3, age=31 * DAY)
+    write(journal, 0)
+    write(journal, 1)
+    assert [full.entry.id for full in entries(journal)] == [4]
 
 
 def test_a_journal_that_cannot_keep_up_stops_with_one_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    journal: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "j.sqlite"
     with caplog.at_level(logging.WARNING, "hookline"):
-        write(path, 50, Limits(pending_bytes=20_000))
+        write(journal, 50, Limits(pending_bytes=20_000))
     (warning,) = caplog.messages
     assert "cannot keep up" in warning
-    assert 0 < len(entries(path)) < 50
+    assert 0 < len(entries(journal)) < 50

@@ -32,12 +32,14 @@ FIRES = """
             await fire(system, number)
         await end(system)
 """
+DISPOSES = f"""{FIRES}
+    async def end(system):
+        print("fired", flush=True)
+        await system.dispose()
 
-
-def test_what_is_older_than_a_second_survives_a_kill(tmp_path: Path) -> None:
-    """Killed with SIGKILL while it fires: all but the last second is there."""
-    journal = tmp_path / "j.sqlite"
-    script = """
+    asyncio.run(main(end))
+"""
+FIRES_ON = f"""{FIRES}
     async def end(system):
         import time
         number = count
@@ -48,8 +50,12 @@ def test_what_is_older_than_a_second_survives_a_kill(tmp_path: Path) -> None:
             await asyncio.sleep(0.001)
 
     asyncio.run(main(end))
-    """
-    process = start_python(FIRES + script, str(journal), "t", "5")
+"""
+
+
+def test_what_is_older_than_a_second_survives_a_kill(journal: Path) -> None:
+    """Killed with SIGKILL while it fires: all but the last second is there."""
+    process = start_python(FIRES_ON, str(journal), "t", "5")
     assert process.stdout is not None
     told: list[tuple[int, float]] = []
     for line in process.stdout:
@@ -66,33 +72,20 @@ def test_what_is_older_than_a_second_survives_a_kill(tmp_path: Path) -> None:
     assert is_intact(journal)
 
 
-def test_a_kill_at_any_moment_leaves_an_intact_file(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    script = """
-    async def end(system):
-        number = count
-        while True:
-            await fire(system, number)
-            number += 1
-            await asyncio.sleep(0)
-
-    asyncio.run(main(end))
-    """
-
+def test_a_kill_at_any_moment_leaves_an_intact_file(journal: Path) -> None:
     def grows_from(before: int) -> bool:
         return journal.exists() and count(journal) > before
 
     for number in range(5):
         before = count(journal) if journal.exists() else 0
-        process = start_python(FIRES + script, str(journal), f"r{number}", "1")
+        process = start_python(FIRES_ON, str(journal), f"r{number}", "1")
         wait_until(partial(grows_from, before))
         process.kill()
         process.communicate(timeout=PATIENCE_S)
         assert is_intact(journal)
 
 
-def test_a_host_that_ends_without_dispose_loses_nothing(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
+def test_a_host_that_ends_without_dispose_loses_nothing(journal: Path) -> None:
     script = """
     async def end(system):
         pass
@@ -104,17 +97,9 @@ def test_a_host_that_ends_without_dispose_loses_nothing(tmp_path: Path) -> None:
     assert targets(journal) == [f"t-{number}" for number in range(20)]
 
 
-def test_many_processes_write_to_one_journal(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    script = """
-    async def end(system):
-        await system.dispose()
-
-    asyncio.run(main(end))
-    """
+def test_many_processes_write_to_one_journal(journal: Path) -> None:
     running = [
-        start_python(FIRES + script, str(journal), f"p{number}", "200")
-        for number in range(4)
+        start_python(DISPOSES, str(journal), f"p{number}", "200") for number in range(4)
     ]
     for process in running:
         _, problems = process.communicate(timeout=PATIENCE_S)
@@ -127,8 +112,7 @@ def test_many_processes_write_to_one_journal(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_records_on_its_own(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
+def test_a_forked_child_records_on_its_own(journal: Path) -> None:
     script = """
     kept = []
 
@@ -154,10 +138,9 @@ def test_a_forked_child_records_on_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_forks_while_other_threads_record_neither_hang_nor_corrupt(
-    tmp_path: Path,
+    journal: Path,
 ) -> None:
     """SQLite's locks and ours must not be held in a child by threads it lacks."""
-    journal = tmp_path / "j.sqlite"
     script = """
     import threading, warnings
     warnings.simplefilter("ignore")
@@ -205,20 +188,12 @@ def test_forks_while_other_threads_record_neither_hang_nor_corrupt(
 
 
 def test_no_event_is_lost_while_another_process_locks_the_file(
-    tmp_path: Path,
+    journal: Path,
 ) -> None:
-    journal = tmp_path / "j.sqlite"
-    script = """
-    async def end(system):
-        print("fired", flush=True)
-        await system.dispose()
-
-    asyncio.run(main(end))
-    """
-    assert run_python(FIRES + script, str(journal), "a", "1").returncode == 0
+    assert run_python(DISPOSES, str(journal), "a", "1").returncode == 0
     with closing(sqlite3.connect(journal, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        process = start_python(FIRES + script, str(journal), "b", "1")
+        process = start_python(DISPOSES, str(journal), "b", "1")
         assert process.stdout is not None
         assert process.stdout.readline() == b"fired\n"
         holder.execute("COMMIT")
@@ -226,8 +201,7 @@ def test_no_event_is_lost_while_another_process_locks_the_file(
     assert targets(journal) == ["a-0", "b-0"]
 
 
-def test_an_interrupted_host_loses_nothing(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
+def test_an_interrupted_host_loses_nothing(journal: Path) -> None:
     script = """
     async def end(system):
         print("fired", flush=True)

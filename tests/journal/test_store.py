@@ -76,51 +76,47 @@ async def test_a_bad_file_is_rejected_with_its_path_and_left_unchanged(
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device", "loop"])
-def test_path_that_is_not_a_regular_file_is_rejected(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "j.sqlite"
+def test_path_that_is_not_a_regular_file_is_rejected(kind: str, journal: Path) -> None:
     if kind == "directory":
-        path.mkdir()
+        journal.mkdir()
     elif kind == "pipe":
-        os.mkfifo(path)
+        os.mkfifo(journal)
     elif kind == "device":
-        path = Path("/dev/null")
+        journal = Path("/dev/null")
     else:
-        path.symlink_to(path)
+        journal.symlink_to(journal)
     for opened in (open_for_writing, lambda p: read_journal(p).__enter__()):
         with pytest.raises(JournalError):
-            opened(str(path))
+            opened(str(journal))
 
 
 @pytest.mark.parametrize("version", [3, 99], ids=["older", "newer"])
-def test_a_journal_of_another_version_is_rejected(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "j.sqlite"
-    with closing(open_for_writing(str(path))) as connection:
+def test_a_journal_of_another_version_is_rejected(journal: Path, version: int) -> None:
+    with closing(open_for_writing(str(journal))) as connection:
         connection.execute(f"PRAGMA user_version={version}")
     with pytest.raises(JournalError, match=f"another version .*format {version}"):
-        open_for_writing(str(path))
+        open_for_writing(str(journal))
 
 
-def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "j.sqlite"
-    recorder = JournalRecorder(str(path))
+def test_damage_found_while_reading_names_the_file(journal: Path) -> None:
+    recorder = JournalRecorder(str(journal))
     for number in range(200):
         record_write(recorder, {"content": str(number) * 1000})
     recorder.close()
-    content = bytearray(path.read_bytes())
+    content = bytearray(journal.read_bytes())
     content[60_000:] = os.urandom(len(content) - 60_000)
-    path.write_bytes(content)
+    journal.write_bytes(content)
     with pytest.raises(JournalError, match=r"j\.sqlite: is damaged .*start a new one"):
-        entries(path)
+        entries(journal)
 
 
 def test_a_journal_removed_while_in_use_stops_with_one_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    journal: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "j.sqlite"
-    recorder = JournalRecorder(str(path))
+    recorder = JournalRecorder(str(journal))
     record_write(recorder)
-    wait_until(lambda: path.exists() and entries(path))
-    path.unlink()
+    wait_until(lambda: journal.exists() and entries(journal))
+    journal.unlink()
     with caplog.at_level(logging.WARNING, "hookline"):
         record_write(recorder)
         wait_until(lambda: caplog.messages)
@@ -161,7 +157,7 @@ async def test_a_full_disk_stops_recording_with_one_warning_and_the_agent_goes_o
 
 
 def test_a_file_size_limit_stops_recording_with_one_warning(
-    tmp_path: Path,
+    journal: Path,
 ) -> None:
     script = """
     import asyncio, logging, resource, sys
@@ -182,7 +178,6 @@ def test_a_file_size_limit_stops_recording_with_one_warning(
     logging.basicConfig()
     asyncio.run(main())
     """
-    journal = tmp_path / "j.sqlite"
     done = run_python(script, str(journal))
     assert done.stdout == "went on\n", done.stderr
     assert done.stderr.count("Recording stopped") == 1

@@ -1,4 +1,4 @@
-"""A journal never follows a link out of a project (issue 12.12)."""
+"""A journal never follows a link out of a project."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def test_scenarios_of_a_framework(
 ) -> None:
     """Rows of ``scenarios.json``, and those that only this framework has.
 
-    Issue 14 adapters; protocol.md#events and #callers.
+    What hooks see and decide is in protocol.md#events and #callers.
     """
     package, driver_name = DRIVERS[name]
     pytest.importorskip(package, reason=f"{package} is not installed here")

@@ -6,12 +6,15 @@ protocol.md#events, #merging, #translation and #callers.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
 from anthropic.types import Message
 from google.genai.types import GenerateContentResponse
@@ -22,6 +25,7 @@ from hookline import Config
 from hookline.agent import (
     Agent,
     AgentResult,
+    CallStatus,
     ChatChunk,
     ChatReply,
     ChatSession,
@@ -33,10 +37,13 @@ from hookline.agent import (
     ScriptedModel,
     ScriptedReply,
     Session,
+    ToolAnswer,
     ToolCall,
     ToolOutcome,
+    ToolResult,
     ToolScheduler,
     ToolSpec,
+    Turn,
     changes,
     execute_tool_with_hooks,
     fire_after_model_hook,
@@ -47,6 +54,7 @@ from hookline.agent import (
 from hookline.testing.loopback import AnsweringServer
 from tests.support.hooked_functions import KINDS, called
 from tests.support.model_calls import (
+    SDKS,
     ScriptedServer,
     answer_of,
     model_of,
@@ -54,16 +62,10 @@ from tests.support.model_calls import (
 )
 from tests.support.pins import PinTable, plain
 from tests.support.recorded_events import RecordedHooks, filled, grouped, warnings_of
+from tests.support.translated import dumped, sdk_objects
 
 Row = dict[str, Any]
 Pins = Callable[[str], PinTable]
-
-
-def one_line(groups: list[Row], label: str) -> list[Row]:
-    """Groups whose names are one text."""
-    for group in groups:
-        group[label] = "all" if len(groups) == 1 else ", ".join(group[label])
-    return groups
 
 
 # --- Tool calls -----------------------------------------------------------------------
@@ -82,6 +84,8 @@ class RecordedTool:
         self.inputs.append(tool_input)
         if isinstance(self._result, dict) and "raise" in self._result:
             raise OSError(self._result["raise"])
+        if isinstance(self._result, dict) and "llm_content" in self._result:
+            return ToolResult(**self._result)
         return self._result
 
     def function(self) -> Any:
@@ -94,13 +98,13 @@ class RecordedTool:
         if self._confirm is None:
             return None
 
-        def ask(question: Confirmation) -> bool:
+        def ask(question: Confirmation) -> Any:
             self.asked.append(
                 [question.tool_name, question.tool_input, question.reason]
             )
             if self._confirm == "fails":
                 raise RuntimeError("no terminal")
-            return bool(self._confirm)
+            return self._confirm
 
         return ask
 
@@ -118,16 +122,16 @@ def tool_result(result: Any) -> Row:
     )
 
 
-async def by_execute(config: Config, tool: RecordedTool, given: Row) -> Row:
-    found = await execute_tool_with_hooks(
-        config, "write_file", given, tool, confirm=tool.confirm()
+async def by_execute(config: Config, tool: RecordedTool, tool_input: Row) -> Row:
+    result = await execute_tool_with_hooks(
+        config, "write_file", tool_input, tool, confirm=tool.confirm()
     )
-    return tool_result(found)
+    return tool_result(result)
 
 
-async def by_scheduler(config: Config, tool: RecordedTool, given: Row) -> Row:
+async def by_scheduler(config: Config, tool: RecordedTool, tool_input: Row) -> Row:
     scheduler = ToolScheduler(config, [tool.function()], confirm=tool.confirm())
-    batch = await scheduler.run([ToolCall("1", "write_file", given)])
+    batch = await scheduler.run([ToolCall("1", "write_file", tool_input)])
     assert (batch.should_stop, batch.stop_reason) == (
         batch.answers[0].result.stop_reason is not None,
         batch.answers[0].result.stop_reason,
@@ -135,9 +139,9 @@ async def by_scheduler(config: Config, tool: RecordedTool, given: Row) -> Row:
     return tool_result(batch.answers[0].result)
 
 
-async def by_session(config: Config, tool: RecordedTool, given: Row) -> Row:
+async def by_session(config: Config, tool: RecordedTool, tool_input: Row) -> Row:
     call = await config.session("s-1").begin_tool(
-        "write_file", given, confirm=tool.confirm()
+        "write_file", tool_input, confirm=tool.confirm()
     )
     if call.refused:
         outcome = await call.finish("not used")
@@ -150,14 +154,15 @@ async def by_session(config: Config, tool: RecordedTool, given: Row) -> Row:
     return tool_result(outcome.result)
 
 
-async def by_function(config: Config, tool: RecordedTool, given: Row) -> Row:
+async def by_function(config: Config, tool: RecordedTool, tool_input: Row) -> Row:
     hooked = hooked_tool(config, confirm=tool.confirm())(tool.function())
     try:
-        return {"returned": hooked(**given)}
+        return {"returned": hooked(**tool_input)}
     except OSError as error:
         return {"raised": str(error)}
 
 
+WRITE_INPUT = {"path": "a", "content": "hello"}
 CALLERS = {
     "execute": by_execute,
     "scheduler": by_scheduler,
@@ -167,7 +172,7 @@ CALLERS = {
 
 
 async def test_tool_calls_of_every_caller_obey_their_hooks(pin_table: Pins) -> None:
-    """HOOK-066; seed 004 sections 5.1, 6.2 and 9.2; issue 12."""
+    """HOOK-066; seed 004 sections 5.1, 6.2 and 9.2."""
 
     async def made(_: str, row: Row) -> object:
         outcomes: dict[str, Row] = {}
@@ -176,19 +181,19 @@ async def test_tool_calls_of_every_caller_obey_their_hooks(pin_table: Pins) -> N
             settings |= row.get("settings", {})
             hooks = RecordedHooks(row["hooks"], settings=settings)
             tool = RecordedTool(row)
-            given = row.get("input", {"path": "a", "content": "hello"})
+            tool_input = copy.deepcopy(row.get("input", WRITE_INPUT))
             async with hooks.config:
-                outcome = await CALLERS[name](hooks.config, tool, copy.deepcopy(given))
+                outcome = await CALLERS[name](hooks.config, tool, tool_input)
             outcome |= {"inputs": tool.inputs, "asked": tool.asked}
             outcome["events"] = hooks.data if row.get("whole") else hooks.names
             outcomes[name] = filled(outcome)
-        return one_line(grouped("callers", outcomes), "callers")
+        return grouped("callers", outcomes)
 
     await pin_table("agent/tool_calls").check(made, at_once=1)
 
 
 async def test_hooked_functions_of_every_kind_obey_their_hooks(pin_table: Pins) -> None:
-    """protocol.md#callers; DESIGN, hooked_tool; issues 12.1 and 17."""
+    """protocol.md#callers; DESIGN, hooked_tool."""
 
     async def made(_: str, row: Row) -> object:
         outcomes: dict[str, Row] = {}
@@ -201,9 +206,108 @@ async def test_hooked_functions_of_every_kind_obey_their_hooks(pin_table: Pins) 
                 outcome["log"] = log
             outcome["events"] = hooks.data if row.get("whole") else hooks.names
             outcomes[kind] = plain(filled(outcome))
-        return one_line(grouped("kinds", outcomes), "kinds")
+        return grouped("kinds", outcomes)
 
     await pin_table("agent/hooked_functions").check(made, at_once=1)
+
+
+class StagedCalls:
+    """The tool calls of one turn, which wait for each other where their row says so.
+
+    Each has three parts: its ``hook``, the person who may ``confirm`` it, and its
+    ``tool``. A part says what it comes ``after``: a part (``0 tool``) or a state
+    (``1 done``) of a call; and its ``answer``, or with what it ``fails``.
+    """
+
+    def __init__(self, row: Row) -> None:
+        self.calls: list[Row] = row["calls"]
+        self.is_display_broken = row.get("display") == "broken"
+        self.states: dict[str, list[str]] = {}
+        self.parts: list[str] = []
+        self.published: list[str] = []
+        self.running = self.most = 0
+        self._reached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def _take(self, at: int, name: str) -> Any:
+        self.parts.append(f"{at} {name}")
+        self._reached[f"{at} {name}"].set()
+        part: Row = self.calls[at].get(name, {})
+        if "after" in part:
+            await self._reached[part["after"]].wait()
+        if "fails" in part:
+            raise ValueError(part["fails"])
+        return part.get("answer")
+
+    async def hook(self, event: Row) -> Any:
+        return await self._take(event["tool_input"]["n"], "hook")
+
+    async def confirm(self, question: Confirmation) -> Any:
+        at = question.tool_input["n"]
+        self.parts.append(f"{at} {self.states[str(at)][-1]}")
+        return await self._take(at, "confirm")
+
+    async def work(self, n: int) -> Any:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            for _ in range(3):
+                await asyncio.sleep(0)  # others would start meanwhile
+            return await self._take(n, "tool")
+        except asyncio.CancelledError:
+            self.parts.append(f"{n} cancelled")
+            raise
+        finally:
+            self.running -= 1
+
+    def show_status(self, call: ToolCall, status: CallStatus) -> None:
+        self.states.setdefault(call.id, []).append(status.value)
+        self._reached[f"{call.id} {status}"].set()
+        if self.is_display_broken:
+            raise RuntimeError("the display is gone")
+
+    def publish(self, answer: ToolAnswer) -> None:
+        self.published.append(answer.call.id)
+        if self.is_display_broken:
+            raise RuntimeError("the display is gone")
+
+
+async def test_tool_calls_of_one_turn_run_at_once_until_a_hook_stops_them(
+    pin_table: Pins,
+) -> None:
+    """protocol.md#callers, seed 004 section 5.1: in call order, and no retry."""
+
+    async def made(_: str, row: Row) -> object:
+        staged, options = StagedCalls(row), row.get("options", {})
+        hooks = RecordedHooks({"BeforeTool": staged.hook})
+        calls = [
+            ToolCall(str(at), call.get("name", "work"), {"n": at}, call.get("problem"))
+            for at, call in enumerate(row["calls"])
+        ]
+        async with hooks.config, asyncio.timeout(60):
+            scheduler = ToolScheduler(
+                hooks.config,
+                [staged.work],
+                confirm=staged.confirm,
+                on_status=staged.show_status,
+                publish=staged.publish,
+                **options,
+            )
+            batch = await scheduler.run(calls, row.get("allowed"))
+        states = {
+            call: {"states": ", ".join(names)} for call, names in staged.states.items()
+        }
+        return filled(
+            {
+                "contents": [answer.result.llm_content for answer in batch.answers],
+                "published": staged.published,
+                "stop": [batch.stop_reason] if batch.should_stop else batch.stop_reason,
+                "parts": sorted(staged.parts),
+                "most at once": staged.most if "max_parallel" in options else None,
+                "states": grouped("calls", states),
+            }
+        )
+
+    await pin_table("agent/batches").check(made)
 
 
 # --- Turns ----------------------------------------------------------------------------
@@ -240,15 +344,15 @@ def described(value: Any) -> Any:
     return value
 
 
-def changes_data(found: Any) -> Row:
+def changes_data(edits: Any) -> Row:
     inserted = {
-        str(at): [[one.role, one.content] for one in messages]
-        for at, messages in found.inserted.items()
+        str(at): [[message.role, message.content] for message in messages]
+        for at, messages in edits.inserted.items()
     }
-    appended = [[one.role, one.content] for one in found.appended]
-    edited = {str(at): text for at, text in found.edited.items()}
-    shown = {"edited": edited, "removed": found.removed, "inserted": inserted}
-    return filled({**shown, "appended": appended, "config": found.config})
+    appended = [[message.role, message.content] for message in edits.appended]
+    edited = {str(at): text for at, text in edits.edited.items()}
+    shown = {"edited": edited, "removed": edits.removed, "inserted": inserted}
+    return filled({**shown, "appended": appended, "config": edits.config})
 
 
 class SessionSteps:
@@ -260,7 +364,7 @@ class SessionSteps:
 
     async def take(self, step: Row) -> Any:
         options = dict(step)
-        name, kept = options.pop("do"), options.pop("as", "")
+        name, label = options.pop("do"), options.pop("as", "")
         target = self._made.get(options.pop("on", ""), self._session)
         if "parent" in options:
             options["parent"] = self._made[options["parent"]]
@@ -279,12 +383,12 @@ class SessionSteps:
             value = await getattr(target, name)(*options.pop("given", ()), **options)
         if name == "finish" and isinstance(target, HookedTurn):
             return [value, described(target)]
-        self._made[kept] = value
+        self._made[label] = value
         return described(value) if name != "begin_run" else None
 
 
 async def test_sessions_and_turns_share_what_their_hooks_said(pin_table: Pins) -> None:
-    """Issue 14 sessions and adapters; protocol.md#callers."""
+    """protocol.md#callers."""
 
     async def made(_: str, row: Row) -> object:
         hooks = RecordedHooks(row["hooks"])
@@ -298,15 +402,14 @@ async def test_sessions_and_turns_share_what_their_hooks_said(pin_table: Pins) -
 
 async def test_changes_of_requests_are_told_apart(pin_table: Pins) -> None:
     def made(_: str, row: Row) -> object:
-        found = changes(row["request"], row["modified"])
-        own = row.get("messages", [])
-        applied = found.applied(
-            own,
+        edits = changes(row["request"], row["modified"])
+        applied = edits.applied(
+            row.get("messages", []),
             text_of=lambda item: None if item.startswith("<") else item,
             edit=lambda _, text: text,
             make=lambda message: f"+{message.content}",
         )
-        return {"changes": changes_data(found), "any": bool(found), "applied": applied}
+        return {"changes": changes_data(edits), "any": bool(edits), "applied": applied}
 
     await pin_table("agent/request_changes").check(made)
 
@@ -320,7 +423,7 @@ def scripted(answers: list[Any]) -> ScriptedModel:
         if isinstance(answer, dict) and "fails" in answer:
             made.append(_failing(answer["fails"]))
         elif isinstance(answer, dict):
-            calls = tuple((name, given) for name, given in answer["calls"])
+            calls = tuple((name, arguments) for name, arguments in answer["calls"])
             made.append(ScriptedReply(answer.get("text", ""), calls))
         else:
             made.append(answer)
@@ -379,13 +482,29 @@ async def test_chats_obey_their_hooks_with_every_model(
             )
 
     async def made(_: str, row: Row) -> object:
-        names = row.get("models", ["genai", "openai", "anthropic"])
+        names = row.get("models", SDKS)
         if models == "scripted":
             names = ["scripted"]
         outcomes = {sdk: plain(await talked(row, sdk)) for sdk in names}
-        return one_line(grouped("models", outcomes), "models")
+        return grouped("models", outcomes)
 
     await pin_table(f"agent/chats_{models}").check(made, at_once=1)
+
+
+async def test_models_take_a_history_without_the_objects_of_their_sdk(
+    pin_table: Pins, model_server: ScriptedServer
+) -> None:
+    """As a host may have kept it."""
+
+    async def made(_: str, row: Row) -> Row:
+        turns = msgspec.convert(row["turns"], list[Turn])
+        requests: Row = {}
+        for sdk in row["models"]:
+            async with model_of(sdk, model_server) as model:
+                requests[sdk] = dumped(model.build(turns, [], row["system"]))
+        return requests
+
+    await pin_table("agent/histories").check(made)
 
 
 async def conversation(
@@ -407,13 +526,14 @@ async def conversation(
                             replies.append(piece)
                 except Exception as error:  # noqa: BLE001 - the row says which
                     replies.append(f"{type(error).__name__}: {error}")
-    given = [reply for reply in replies if isinstance(reply, ChatReply)]
+    answers = [reply for reply in replies if isinstance(reply, ChatReply)]
     outcome = {
         "chunks": chunks,
         "replies": [
-            reply_data(one) if isinstance(one, ChatReply) else one for one in replies
+            reply_data(reply) if isinstance(reply, ChatReply) else reply
+            for reply in replies
         ],
-        "types": sorted({type(reply.response).__name__ for reply in given}),
+        "types": sorted({type(reply.response).__name__ for reply in answers}),
         "history": [turn_data(turn) for turn in chat.history],
         "requests": requests(),
         "events": hooks.data if row.get("whole") else hooks.names,
@@ -490,7 +610,7 @@ ANSWER_TYPES: dict[str, Any] = {
 def trigger_data(result: Any) -> Row:
     names = ["blocked", "reason", "modified_request", "should_stop", "stop_reason"]
     names += ("system_message", "suppress_output", "ask", "tool_config", "tools")
-    shown = {name: getattr(result, name, None) for name in names}
+    shown = {name: dumped(getattr(result, name, None)) for name in names}
     for name in ("response", "synthetic_response"):
         value: Any = getattr(result, name, None)
         if hasattr(value, "model_dump"):
@@ -518,13 +638,16 @@ def without_times(value: Any) -> Any:
 async def test_model_triggers_give_their_callers_what_hooks_left(
     pin_table: Pins,
 ) -> None:
-    """For those who call their model themselves: protocol.md#callers, issue 12.5."""
+    """For those who call their model themselves: protocol.md#callers."""
 
     async def made(_: str, row: Row) -> object:
         settings = {"hooksConfig": row.get("config", {})}
         settings |= row.get("settings", {})
         hooks = RecordedHooks(row["hooks"], settings=settings, **row.get("options", {}))
         request: Any = row["request"]
+        if row.get("request objects"):
+            request = sdk_objects("genai", "request", request)
+        before = copy.deepcopy(request)
         response: Any = row.get("response")
         if "object" in row:
             response = ANSWER_TYPES[row["object"]].model_construct(**response)
@@ -543,7 +666,39 @@ async def test_model_triggers_give_their_callers_what_hooks_left(
                 outcome[event] = trigger_data(fired)
                 if event == "AfterModel" and fired.response is response:
                     outcome[event]["response"] = "the same"
+        assert request == before
         outcome = without_times(outcome)
         return {**outcome, **({"saw": hooks.data} if row.get("whole") else {})}
 
     await pin_table("agent/model_triggers").check(made)
+
+
+JUNK: list[Any] = [[], {}, 5, "5", None, [5], {"x": "sk-1"}, ["sk-1"], True]
+
+
+async def test_broken_answers_are_replaced_whatever_is_broken(pin_table: Pins) -> None:
+    """With ``onError: block`` nothing is shown of an answer that a guard cannot see.
+
+    Each row is tried with all junk in its place: as a dict, as another mapping and as
+    the SDK's own object.
+    """
+
+    async def made(_: str, row: Row) -> object:
+        text, api = json.dumps(row["response"]), row["object"]
+        hooks = RecordedHooks({"AfterModel": {"$raise": "oh no", "onError": "block"}})
+        replaced, shown = 0, []
+        async with hooks.config as config:
+            for junk in JUNK:
+                answer = json.loads(text.replace('"<junk>"', json.dumps(junk)))
+                sdk_object = ANSWER_TYPES[api].model_construct(**answer)
+                for form in (answer, MappingProxyType(answer), sdk_object):
+                    after = await fire_after_model_hook(config, row["request"], form)
+                    answered = str(after.response)
+                    is_reason = "onError" in answered or "Blocked" in answered
+                    if is_reason and "sk-1" not in answered:
+                        replaced += 1
+                    else:
+                        shown.append([type(form).__name__, junk, answered])
+        return filled({"replaced": replaced, "shown": shown})
+
+    await pin_table("agent/broken_answers").check(made)

@@ -29,7 +29,7 @@ async def test_requests_are_answered_the_same_in_memory_and_over_nats(
 async def test_answers_that_are_no_verdict_are_left_to_the_requester(
     pin_table: Tables,
 ) -> None:
-    """Issue 12.15, protocol.md#bus and #results: never an allow, never an exception."""
+    """protocol.md#bus and #results: never an allow, never an exception."""
     await pin_table("bus/answers").check(lambda _, row: answer_row(row), at_once=8)
 
 

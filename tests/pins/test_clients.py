@@ -2,7 +2,7 @@
 
 A row names hooks and answers of the service; it holds for every way of calling, plain
 and async. Ways that came out the same stand together.
-Issue 14, "Clients: one line"; protocol.md#events, #translation and #callers.
+protocol.md#events, #translation and #callers.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ async def outcome_of(row: Row, way: str, kind: str, servers: Servers) -> Row:
     hooks = RecordedHooks(row["hooks"])
     stops: list[str] = []
     options = {**row.get("options", {}), "on_stop": stops.append}
+    if "confirm" in row:
+        options["confirm"] = lambda _: row["confirm"]
     functions = RecordedFunctions(row.get("result", "written"))
     request = request_of(row, functions.of(row["sdk"], kind))
     outcome: Row = {}
@@ -141,10 +143,7 @@ async def test_clients_pass_the_hooks_in_every_way_of_calling(
                 if (way, kind) != ("tool runner eager", "async")
             }
             outcomes |= both_kinds(way, by_kind)
-        groups = grouped("ways", outcomes)
-        for group in groups:
-            group["ways"] = "all" if len(groups) == 1 else ", ".join(group["ways"])
-        return groups
+        return grouped("ways", outcomes)
 
     try:
         await pin_table(f"clients/{sdk}").check(called, at_once=1)

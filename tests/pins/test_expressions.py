@@ -65,7 +65,7 @@ async def test_path_is_judged_by_where_it_leads(
     """``within`` and ``glob``, whatever a path is spelled like (protocol.md#process).
 
     Tools that take paths often take file URLs too, and one that removes blanks opens
-    another file than one that does not (issue 13.1).
+    another file than one that does not.
     """
     project = tmp_path / "project"
     for folder in ("src/deep", "secrets", "build", "../outside"):

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from tests.support.fired import fire_function_row, fire_row, folder_of
+from tests.support.opa import OpaServer
 from tests.support.pins import PinTable
 from tests.support.served import fire_served_row
+from tests.support.web import hook
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "opa" / "guard.rego"
 Tables = Callable[[str], PinTable]
 
 
@@ -21,6 +24,7 @@ Tables = Callable[[str], PinTable]
     [
         *("exit_and_streams", "answers", "on_error", "dialects"),
         *("inputs", "commands", "rules", "cedar", "cedar_values", "workers"),
+        "python_modules",
     ],
 )
 async def test_verdict_of_one_event(
@@ -51,3 +55,17 @@ async def test_verdict_of_a_service(
 
     # The variables of a row are those of this process: one row after the other.
     await pin_table(f"fire/{table}").check(fired, at_once=1)
+
+
+async def test_example_of_opa_decides_and_an_undefined_decision_is_not_a_yes(
+    pin_table: Tables, tmp_path: Path
+) -> None:
+    """Real Rego, at each path of the example and at paths that it does not have."""
+    with OpaServer(EXAMPLE.read_text()) as server:
+
+        async def fired(name: str, row: dict[str, Any]) -> object:
+            service = hook(server, f"/v1/data/{row['path']}", dialect="opa")
+            row = {**row, "hooks": [{**service, "onError": "block"}]}
+            return await fire_row(row, folder_of(name, tmp_path), {"url": server.url})
+
+        await pin_table("fire/rego").check(fired)

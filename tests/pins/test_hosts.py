@@ -23,6 +23,7 @@ from tests.support.bridged import (
     payload,
     tool_call,
 )
+from tests.support.commandline import run_command
 from tests.support.pins import PinTable, masked
 
 __all__ = ["bridged"]
@@ -79,7 +80,7 @@ def answers(bridged: BridgedProject, host: str, row: dict[str, Any]) -> object:
 def test_answers_of_the_bridge_to_every_verdict(
     host: str, pin_table: Tables, bridged: BridgedProject
 ) -> None:
-    """hosts/README.md#rules 1 to 5, 11 and 12; issue 15.2 and 15.3."""
+    """hosts/README.md#rules 1 to 5, 11 and 12."""
     check(
         pin_table(f"hosts/answers/{host}"), lambda _, row: answers(bridged, host, row)
     )
@@ -112,12 +113,12 @@ def test_calls_of_tools_as_hooks_see_them(
         call = tool_call(host, tool, row["input"])
         inputs = inputs_of(bridged, host, call, EVENT_ARGUMENTS.get(host))
         assert isinstance(inputs, list), inputs
-        assert all(one["host"]["tool_name"] == tool for one in inputs)
+        assert all(event["host"]["tool_name"] == tool for event in inputs)
         assert all(
-            one.get("mcp_context") == inputs[0].get("mcp_context") for one in inputs
+            event.get("mcp_context") == inputs[0].get("mcp_context") for event in inputs
         )
         server = inputs[0].get("mcp_context")
-        parts = [[one["tool_name"], one["tool_input"]] for one in inputs]
+        parts = [[event["tool_name"], event["tool_input"]] for event in inputs]
         return parts if server is None else {"parts": parts, "mcp_context": server}
 
     check(pin_table("hosts/tools"), observe)
@@ -144,6 +145,7 @@ def test_answers_in_special_cases(pin_table: Tables, bridged: BridgedProject) ->
     """What a payload, a variable or the settings change in an answer.
 
     ``says`` is the output of a rule, ``when`` its condition; ``hooks`` are others.
+    ``unreadable``: the settings file of the person is a folder.
     """
 
     def observe(_: str, row: dict[str, Any]) -> object:
@@ -156,7 +158,45 @@ def test_answers_in_special_cases(pin_table: Tables, bridged: BridgedProject) ->
         event = row.get("fires", "BeforeTool")
         bridged.forget()
         bridged.settings({"hooks": {event: [group]}, "hooksConfig": config})
+        if row.get("unreadable"):
+            bridged.settings_file.unlink()
+            bridged.settings_file.mkdir()
         answer = bridged.ask(row["host"], sent, row.get("event"), **row.get("env", {}))
-        return answer_as_data(answer)
+        if row.get("unreadable"):
+            bridged.settings_file.rmdir()
+        text = json.dumps(answer_as_data(answer))
+        return json.loads(text.replace(str(bridged.home), "<folder>"))
 
     check(pin_table("hosts/cases"), observe)
+
+
+def test_journal_records_what_the_agent_was_told(
+    pin_table: Tables, bridged: BridgedProject
+) -> None:
+    """protocol.md#results: the verdict as the host took it, beside the hooks' words.
+
+    ``tool`` and ``input`` are a call in place of a payload, ``sent`` is a text. Events
+    that only say what a host cannot express are left out.
+    """
+
+    def observe(_: str, row: dict[str, Any]) -> object:
+        host = row["host"]
+        rule = {"type": "rule", "name": "guard", "when": "true"}
+        hooks = row.get("hooks", [rule | {"then": row.get("says")}])
+        bridged.forget()
+        event = row.get("fires", "BeforeTool")
+        bridged.hook(event, *hooks, journal=True, **row.get("config", {}))
+        if "tool" in row:
+            call = tool_call(host, row["tool"], row["input"])
+            bridged.ask(host, call, EVENT_ARGUMENTS.get(host))
+        else:
+            bridged.ask(host, row["sent"].encode() if "sent" in row else row["payload"])
+        shown = []
+        for entry in bridged.recorded():
+            whole = run_command("log", "--json", str(entry["id"])).json()
+            assert whole["verdict"] == entry["verdict"]
+            facts = {key: whole[key] for key in ("event", "verdict", "reason")}
+            shown.append(facts | {"hooks": [hook["output"] for hook in whole["hooks"]]})
+        return shown
+
+    check(pin_table("hosts/recorded"), observe)

@@ -42,7 +42,7 @@ def installed(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 async def test_install_changes_these_files_and_uninstall_undoes_it(
     pin_table: Tables, tmp_path: Path
 ) -> None:
-    """Issue 15.4: what is not ours is kept to the byte."""
+    """What is not ours is kept to the byte."""
     await _check(pin_table("hosts/install"), installed, tmp_path)
 
 
@@ -54,7 +54,6 @@ def printed(folder: Path, row: dict[str, Any]) -> object:
 async def test_list_and_check_see_where_the_bridge_is_installed(
     pin_table: Tables, tmp_path: Path
 ) -> None:
-    """Issue 15.4."""
     await _check(pin_table("hosts/installed"), printed, tmp_path)
 
 
@@ -76,14 +75,14 @@ def migrated(folder: Path, row: dict[str, Any]) -> object:
 async def test_settings_of_other_agents_are_converted(
     pin_table: Tables, tmp_path: Path
 ) -> None:
-    """Issue 15.6: file in, settings and notes out."""
+    """File in, settings and notes out."""
     await _check(pin_table("hosts/migrate"), migrated, tmp_path)
 
 
 async def test_conditions_of_claude_code_hold_for_the_same_calls(
     pin_table: Tables, tmp_path: Path
 ) -> None:
-    """Issue 15.6, decision 0126: what 2.1.325 was seen to do with a hook's ``if``.
+    """Decision 0126: what 2.1.325 was seen to do with a hook's ``if``.
 
     ``tool`` and ``field`` say what the values are; those for which the hook runs.
     """
@@ -109,7 +108,7 @@ async def test_conditions_of_claude_code_hold_for_the_same_calls(
 async def test_projects_of_other_agents_work_after_migration(
     pin_table: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 15.6: migrated, checked, approved and run, with scripts as people write.
+    """Migrated, checked, approved and run, with scripts as people write.
 
     What blocked there blocks here, with the host's names on the script's stdin.
     """
@@ -142,7 +141,7 @@ async def test_projects_of_other_agents_work_after_migration(
 async def test_plugin_of_opencode_does_what_the_bridge_answers(
     pin_table: Tables, tmp_path: Path
 ) -> None:
-    """Issue 15.7: ``does`` is the program of the bridge; ``shows`` what it was sent."""
+    """``does`` is the program of the bridge; ``shows`` what it was sent."""
     table = pin_table("hosts/opencode_plugin")
 
     async def observe(name: str, row: dict[str, Any]) -> object:
@@ -150,7 +149,9 @@ async def test_plugin_of_opencode_does_what_the_bridge_answers(
         opencode = OpenCode(files)
         opencode.install(*row.get("events", ()), closed=row.get("closed", False))
         files.write("bin/answer.py", row["does"])
-        calls = [CALLS[one] if isinstance(one, str) else one for one in row["calls"]]
+        calls = [
+            CALLS[call] if isinstance(call, str) else call for call in row["calls"]
+        ]
         results, stderr = await asyncio.to_thread(opencode.ask, *calls)
         shown = {"results": results, **({"stderr": lines(stderr)} if stderr else {})}
         if "shows" in row:

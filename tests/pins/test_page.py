@@ -29,7 +29,7 @@ _NOT_RECORDED = {"hooksConfig": {"journal": False}}
 async def test_view_shows_the_state_of_a_project(
     pin_table: Table, tmp_path: Path, view: str
 ) -> None:
-    """Issue 16; credentials, links and long files of projects do not get out."""
+    """Credentials, links and long files of projects do not get out."""
     rows = iter(range(1000))
 
     async def asked(_: str, row: dict[str, Any]) -> object:
@@ -43,7 +43,7 @@ async def test_view_shows_the_state_of_a_project(
 async def test_requests_on_one_project_and_journal(
     pin_table: Table, tmp_path: Path
 ) -> None:
-    """Issue 16: every request, and each mistake with what to do about it."""
+    """Every request, and each mistake with what to do about it."""
     project = PageProject(tmp_path, settings=True)
     project.folder.mkdir()
     await asyncio.to_thread(showcase.build, project.folder, project.journal)
@@ -161,7 +161,7 @@ def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
 async def test_page_answers_its_own_browser_only(
     pin_table: Table, visitor: Visitor
 ) -> None:
-    """Issue 16: token, cookie, host (DNS rebinding), origin, methods, bodies, files."""
+    """Token, cookie, host (DNS rebinding), origin, methods, bodies, files."""
 
     def asked(_: str, row: dict[str, Any]) -> object:
         methods = row.get("methods", [row.get("method", "GET")])

@@ -38,7 +38,7 @@ BASE = {
 async def test_field_of_an_output_counts_if_it_has_the_right_type(
     pin_table: Table, tmp_path: Path
 ) -> None:
-    """protocol.md#process, issues 12.4 and 12.5: a wrong value is ignored by itself."""
+    """protocol.md#process: a wrong value is ignored by itself."""
 
     async def fired(name: str, row: Row) -> object:
         row = {**row, "hooks": [{"name": "hook", "says": row["says"]}]}
@@ -94,7 +94,7 @@ script.run(repeat)
 async def test_hook_is_shown_an_event_in_the_words_of_its_dialect(
     pin_table: Table, tmp_path: Path
 ) -> None:
-    """HOOK-061, HOOK-062, protocol.md#events and #dialects, issue 12.6.
+    """HOOK-061, HOOK-062, protocol.md#events and #dialects.
 
     Each hook gives its input back unchanged, which is no change to ours. Fields that
     have the same value in every row are left out.
@@ -118,12 +118,12 @@ async def test_hook_is_shown_an_event_in_the_words_of_its_dialect(
             outcome: dict[str, Any] = {}
             for hook in result.aggregated.hook_results:
                 seen = (hook.raw_output or {}).get("seen", {})
-                own = {k: v for k, v in seen.items() if usual.get(k) != v}
-                if re.fullmatch(TIME, own.get("timestamp", "")):
-                    del own["timestamp"]
-                outcome[hook.hook_name] = own
+                shown_fields = {k: v for k, v in seen.items() if usual.get(k) != v}
+                if re.fullmatch(TIME, shown_fields.get("timestamp", "")):
+                    del shown_fields["timestamp"]
+                outcome[hook.hook_name] = shown_fields
                 if hook.output is not None and hook.output.asks:
-                    own["-> asks"] = hook.output.reason
+                    shown_fields["-> asks"] = hook.output.reason
             outcome = json.loads(re.sub(CALL_ID, "toolu_<id>", json.dumps(outcome)))
             if outcome.get("llxprt") == outcome.get("gemini"):
                 outcome["llxprt"] = "as gemini"
@@ -198,7 +198,7 @@ async def test_tool_of_an_agent_with_hooks_of_another_host_gives_its_model_a_tex
 async def test_value_of_any_type_is_shown_as_what_it_means(
     pin_table: Table, tmp_path: Path
 ) -> None:
-    """protocol.md#process, issue 12.1: by itself and inside of others.
+    """protocol.md#process: by itself and inside of others.
 
     What cannot be shown as a whole is refused; the rest has a text as well.
     """

@@ -30,17 +30,17 @@ PROJECT_FILES = (
 async def test_programs_of_a_line_are_named_however_they_are_hidden(
     pin_table: Callable[[str], PinTable], tmp_path: Path
 ) -> None:
-    """``programs()`` and ``runs()``; ``?`` is what cannot be told (issue 13.1, 15.6).
+    """``programs()`` and ``runs()``; ``?`` is what cannot be told.
 
     A row is named after its line; ``runs`` is a pattern.
     """
 
     async def programs(name: str, row: dict[str, Any]) -> object:
         pattern = json.dumps(row.get("runs", "*"))
-        shown = {"programs": "${tool_input.command.programs()}"}
+        fields = {"programs": "${tool_input.command.programs()}"}
         if "runs" in row:
-            shown["runs"] = f"${{tool_input.command.runs({pattern})}}"
-        then = {"hookSpecificOutput": {"tool_input": shown}}
+            fields["runs"] = f"${{tool_input.command.runs({pattern})}}"
+        then = {"hookSpecificOutput": {"tool_input": fields}}
         rule = {"type": "rule", "when": "true", "then": then}
         line = {"command": row.get("line", name)}
         result = await fire_rules([rule], line, tmp_path)
@@ -55,7 +55,7 @@ async def test_programs_of_a_line_are_named_however_they_are_hidden(
 async def test_files_of_a_command_are_pinned_or_named(
     pin_table: Callable[[str], PinTable], tmp_path: Path
 ) -> None:
-    """What ``hookline trust`` says of each hook (issue 12.10, protocol.md#settings).
+    """What ``hookline trust`` says of each hook (protocol.md#settings).
 
     A row is named after its command, or has a ``hook``. What a command runs, or hands
     to a program that is not known, is pinned; what cannot be known, and data that is

@@ -11,7 +11,7 @@ Tables = Callable[[str], PinTable]
 
 
 async def test_requests_are_shown_as_text_only(pin_table: Tables) -> None:
-    """HOOK-071, 072, 075, 076, DELTA-HPAY-004, issue 12.5; protocol.md#translation."""
+    """HOOK-071, 072, 075, 076, DELTA-HPAY-004; protocol.md#translation."""
     await pin_table("translators/requests").check(_translated)
 
 
@@ -21,7 +21,7 @@ async def test_changes_of_requests_change_nothing_else(pin_table: Tables) -> Non
 
 
 async def test_responses_are_shown_as_text_only(pin_table: Tables) -> None:
-    """HOOK-073, 077, DELTA-HPAY-004, issue 12.5."""
+    """HOOK-073, 077, DELTA-HPAY-004."""
     await pin_table("translators/responses").check(_translated)
 
 

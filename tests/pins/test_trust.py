@@ -43,7 +43,7 @@ async def test_hooks_run_as_they_were_approved_or_not_at_all(
     """protocol.md#settings: a row is a story of steps (``TrustStory``)."""
     numbers = iter(range(1000))
 
-    async def told(_: str, row: dict[str, Any]) -> object:
+    async def story(_: str, row: dict[str, Any]) -> object:
         return await TrustStory(tmp_path / str(next(numbers))).run(row["steps"])
 
-    await pin_table(f"trust/{table}").check(told, at_once=1)
+    await pin_table(f"trust/{table}").check(story, at_once=1)

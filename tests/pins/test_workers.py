@@ -1,4 +1,4 @@
-"""Issue 13.6: ``hookline test --worker`` finds every way to break the protocol."""
+"""``hookline test --worker`` finds every way to break the protocol."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if os.environ.get("HOOKLINE_WORKER") != "1":
     sys.exit(0)
 count = 0
 def answer(frame, **more):
-    said = {{"id": frame["id"], "exit_code": 0, "stdout": "", "stderr": "", **more}}
-    print(json.dumps(said), flush=True)
+    reply = {{"id": frame["id"], "exit_code": 0, "stdout": "", "stderr": "", **more}}
+    print(json.dumps(reply), flush=True)
 for line in sys.stdin:
     frame, count = json.loads(line), count + 1
     {body}
@@ -65,14 +65,18 @@ async def exercise_row(row: Row, folder: Path) -> Row:
         for pid in marked(mark):
             os.kill(pid, signal.SIGKILL)
     assert await none_left(mark)
-    problems = {one.name: one.problems[0] for one in results if not one.passed}
-    warnings = {one.name: one.warnings[0] for one in results if one.warnings}
+    problems = {
+        result.name: result.problems[0] for result in results if not result.passed
+    }
+    warnings = {
+        result.name: result.warnings[0] for result in results if result.warnings
+    }
     for problem in (*problems.values(), *warnings.values()):
         rule = RULE.search(problem)
         assert rule is not None, problem
         assert rule[1] in ANCHORS
     if "finds" in row:
-        return {"found": any(row["finds"] in one for one in problems.values())}
+        return {"found": any(row["finds"] in problem for problem in problems.values())}
     if "breaks" in row:
         problems = {row["breaks"]: problems.get(row["breaks"], "none")}
     places = {"folder": folder, "python": sys.executable}

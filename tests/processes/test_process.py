@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import os
 import pty
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,19 +24,24 @@ import pytest
 from hookline import HookSystem
 from hookline.processes.watcher import watcher
 from hookline.protocol.results import FailureCause, HookExecutionResult
-from tests.support.processes import children, descriptors_left, marked, until
+from tests.support.processes import (
+    children,
+    descriptors,
+    descriptors_left,
+    marked,
+    until,
+)
 from tests.support.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
 async def nothing_leaks() -> AsyncIterator[None]:
     watcher.stop()
-    gc.collect()  # what other tests left open must not be closed meanwhile
-    processes, descriptors = set(children()), len(os.listdir("/proc/self/fd"))
+    processes, before = set(children()), Counter(descriptors())
     yield
     watcher.stop()
     assert set(children()) <= processes
-    assert len(os.listdir("/proc/self/fd")) <= descriptors
+    assert not Counter(descriptors()) - before
 
 
 def marked_hook(workspace: Workspace, command: str, **more: Any) -> dict[str, Any]:
@@ -72,7 +77,7 @@ async def test_timeout_kills_what_ignores_sigterm(workspace: Workspace) -> None:
     """The leader, and a child whose leader went at once."""
     deaf = "trap '' TERM; while :; do sleep 0.05; done"
     child = "bash -c 'trap \"\" TERM; while :; do sleep 0.05; done' & sleep 60"
-    hooks = [marked_hook(workspace, one, timeout=300) for one in (deaf, child)]
+    hooks = [marked_hook(workspace, command, timeout=300) for command in (deaf, child)]
     result = await workspace.fire("BeforeTool", *hooks)
     ended = [(ran.timed_out, ran.exit_code) for ran in result.aggregated.hook_results]
     assert ended == [(True, -signal.SIGKILL), (True, -signal.SIGTERM)]
@@ -96,7 +101,7 @@ def sigchld_ignored() -> Iterator[None]:
         signal.signal(signal.SIGCHLD, before)
 
 
-async def test_a_host_that_ignores_sigchld_gets_no_exit_code(
+async def test_host_that_ignores_sigchld_gets_no_exit_code(
     workspace: Workspace,
 ) -> None:
     """The kernel reaps the child itself then, and its exit status is lost."""
@@ -180,10 +185,10 @@ async def test_process_gets_three_descriptors_a_group_and_default_signals(
         result = await workspace.fire("BeforeTool", workspace.runs(LOOK))
     finally:
         os.close(leaky)
-    ignored, group, pid, descriptors = (result.reason or "").splitlines()
+    ignored, group, pid, opened = (result.reason or "").splitlines()
     assert not int(ignored, 16) & 1 << signal.SIGPIPE - 1
     assert group == pid
-    assert descriptors == "0 1 2 3"  # and the one that lists them
+    assert opened == "0 1 2 3"  # and the one that lists them
 
 
 HOST = """
@@ -254,10 +259,8 @@ raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
-def test_fork_does_not_wait_for_slots_that_its_parent_has_taken(
-    tmp_path: Path,
-) -> None:
-    """Issue 12.16: it would wait forever, since nobody gives them back in it.
+def test_fork_does_not_wait_for_slots_that_its_parent_has_taken(tmp_path: Path) -> None:
+    """It would wait forever, since nobody gives them back in it.
 
     By the slots themselves: a hook that runs at the moment of a fork is rare.
     """

@@ -22,9 +22,11 @@ from tests.support.processes import (
     WORKER,
     children,
     descriptors_left,
+    is_alive,
     marked,
     none_left,
     until,
+    wait_until,
 )
 from tests.support.workspace import Workspace
 
@@ -35,6 +37,9 @@ pytestmark = pytest.mark.skipif(
 HOST = """
 import asyncio, json, os, signal, sys, threading
 from hookline import Config, HookSystem, Settings
+
+# A shell starts background jobs with it ignored, the tests among them.
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 def system():
     settings = Settings.from_mapping(json.load(open("settings.json")))
@@ -117,16 +122,8 @@ def is_watcher(pid: int) -> bool:
     return b"hookline-watch" in words
 
 
-async def is_gone(pid: int) -> bool:
-    for _ in range(3000):
-        if not await asyncio.to_thread(os.path.exists, f"/proc/{pid}/fd/0"):
-            return True
-        await asyncio.sleep(0.01)
-    return False
-
-
 def marked_beside(mark: str, pid: int) -> list[int]:
-    return [one for one in marked(mark) if one != pid]
+    return [other for other in marked(mark) if other != pid]
 
 
 @pytest.fixture
@@ -142,13 +139,13 @@ SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.
 async def test_hooks_end_with_a_host_that_is_killed(
     host: Host, text: str, number: signal.Signals
 ) -> None:
-    """Issue 12.16, for a host that uses the library."""
+    """For a host that uses the library."""
     with host.start(command(text), FIRES) as running:
         await host.started()
         (shell,) = filter(is_watcher, children(running.pid))
         running.send_signal(number)
     assert await none_left(host.mark)
-    assert await is_gone(shell)
+    await wait_until(lambda: not is_alive(shell))
 
 
 @pytest.mark.parametrize("row", ROWS["killed"].values(), ids=ROWS["killed"])
@@ -165,7 +162,7 @@ async def test_nothing_is_left_of_a_host_that_is_killed(
 async def test_no_verdict_is_lost_and_nothing_is_left_by_a_host_that(
     host: Host, row: dict[str, Any]
 ) -> None:
-    """Issue 12.16, protocol.md#process."""
+    """protocol.md#process."""
     with host.start(row["hook"], row["body"]) as running:
         assert running.stdout is not None
         assert running.stdout.read() == row["printed"]

@@ -46,10 +46,10 @@ def test_input_that_a_hook_gives_back_unchanged_is_the_input(
     event = HookEventName.BeforeTool
     event_input = {"tool_name": tool, "tool_input": tool_input}
     seen = shown_input(CLAUDE, event, event_input)["tool_input"]
-    said = {"hookSpecificOutput": {"updatedInput": seen}}
-    ours = claude_output(event, said, event_input)["hookSpecificOutput"]
+    answer = {"hookSpecificOutput": {"updatedInput": seen}}
+    ours = claude_output(event, answer, event_input)["hookSpecificOutput"]
     assert ours == {"tool_input": tool_input, "replacesToolInput": True}
     seen = shown_input(GEMINI, event, event_input)["tool_input"]
-    said = {"hookSpecificOutput": {"tool_input": seen}}
-    ours = gemini_output(GEMINI, event, said, event_input)["hookSpecificOutput"]
+    answer = {"hookSpecificOutput": {"tool_input": seen}}
+    ours = gemini_output(GEMINI, event, answer, event_input)["hookSpecificOutput"]
     assert ours == {"tool_input": tool_input, "replacesToolInput": True}

@@ -71,7 +71,7 @@ showable: st.SearchStrategy[Any] = st.recursive(
 
 @given(st.dictionaries(st.text(), showable) | st.fixed_dictionaries({"a": anything}))
 def test_copy_of_an_event_is_what_json_makes_of_it(event: dict[str, Any]) -> None:
-    """Issue 13.8: hooks see the same whether or not the event was encoded."""
+    """Hooks see the same whether or not the event was encoded."""
     if is_showable(event):
         copy = copy_shown(event)
         assert copy == decode(encode_whole(event))

@@ -61,7 +61,7 @@ def test_predicate_and_type_of_an_input_agree(subtests: pytest.Subtests) -> None
             for value, (name, hint) in product(valid, hints.items()):
                 is_required = get_origin(hint) is not NotRequired
                 assert (name in input_type.__required_keys__) is is_required
-                rest = {key: given for key, given in value.items() if key != name}
+                rest = {key: content for key, content in value.items() if key != name}
                 assert PREDICATES[event](rest) is (not is_required)
                 kind = hint if is_required else get_args(hint)[0]
                 if kind is not Any:

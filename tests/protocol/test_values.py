@@ -1,6 +1,6 @@
 """Values of any type, shown to hooks by what they mean: limits, and what is not read.
 
-protocol.md#process, issue 12.1; each type is in ``tests/pins/protocol/values.json``.
+protocol.md#process; each type is in ``tests/pins/protocol/values.json``.
 """
 
 from __future__ import annotations

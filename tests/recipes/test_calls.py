@@ -3,7 +3,7 @@
 A line of ``calls/*.jsonl`` is a verdict, a tool and its input, in the shapes of Claude
 Code, Gemini CLI, Codex, Copilot, Cursor, Cline, Goose, OpenCode, MCP servers and agents
 built on SDKs. ``{cwd}`` is the project. ``⟦M36⟧`` is 36 random characters: no secret
-is in the file, so that no scanner takes it for one (issue 13.7).
+is in the file, so that no scanner takes it for one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ def project(tmp_path: Path) -> Path:
 def test_recipe_judges_real_calls(
     name: str, project: Path, subtests: pytest.Subtests
 ) -> None:
-    """Issue 13.7."""
     for number, line in enumerate(LOADED[name], 1):
         with subtests.test(f"{name}.jsonl, line {number}"):
             expected, tool, tool_input = filled(line, str(project))
@@ -86,7 +85,7 @@ WRITERS = ("Write", "write_file", "Edit", "MultiEdit", "apply_patch", "replace")
 
 
 def test_matchers_know_the_tools_of_other_agents() -> None:
-    """Issue 13.7: ``Bash`` is not ``bash``."""
+    """``Bash`` is not ``bash``."""
     matchers = [recipe.places[0].matcher for recipe in RECIPES.values()]
     for matcher in filter(None, matchers):
         assert "shell" in matcher or "write" in matcher

@@ -32,7 +32,7 @@ async def test_recipe_does_what_its_cases_say(
 
 @pytest.mark.parametrize("recipe", RULES, ids=lambda recipe: recipe.name)
 def test_recipe_that_is_one_condition_is_a_rule(recipe: Recipe, tmp_path: Path) -> None:
-    """Issue 13.7: nothing to run is written, and its cases pass as they are set up."""
+    """Nothing to run is written, and its cases pass as they are set up."""
     arguments = ["--rule"] if recipe is STARTER_RULE else ["--recipe", recipe.name]
     run_command("init", *arguments, cwd=tmp_path)
     assert not list(tmp_path.rglob("*.py"))

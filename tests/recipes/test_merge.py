@@ -1,8 +1,9 @@
-"""Recipes are added to settings whose text stays as it is (issue 17)."""
+"""Recipes are added to settings whose text stays as it is."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,31 +17,14 @@ WANTED: Groups = settings_for(
     [RECIPES["secret-scan"], RECIPES["audit-log"], RECIPES["stay-in-project"]]
 )["hooks"]
 
-JSON = {
-    "two blanks": '{\n  "hooks": {\n    "BeforeTool": []\n  }\n}\n',
-    "four blanks": '{\n    "hooks": {\n        "BeforeTool": []\n    }\n}\n',
-    "tabs": '{\n\t"hooks": {\n\t\t"BeforeTool": [\n\t\t\t{}\n\t\t]\n\t}\n}\n',
-    "one line": '{"hooks": {"BeforeTool": [{"hooks": []}]}}',
-    "empty": "{}",
-    "no hooks": '{ "enableHooks": true }',
-    "comments": '// one\n{ /* two */\n  "hooks": { // three\n  } // four\n}\n// five',
-    "trailing commas": '{\n  "hooks": {\n    "BeforeTool": [{},\n    ],\n  },\n}\n',
-    "no final newline": '{\n  "hooks": {}\n}',
-    "invalid hooks": '{"hooks": {"BeforeTool": [5, {"hooks": [{"name": []}, null]}]}}',
-}
-TOML = {
-    "empty": "",
-    "tables": "# one\nenableHooks = true  # two\n\n[[hooks.BeforeTool]]\nhooks = []\n",
-    "another event": "[hooks]\nAfterModel = []\n",
-    "no final newline": "[hooksConfig]\ndisabled = []",
-    "a table at the end": "[[hooks.AfterTool]]\nmatcher = ''\n[hooksConfig]\na.b = 1",
-}
+TEXTS = json.loads(Path(__file__).with_name("settings_texts.json").read_text())
+"""Settings as people write them, by the ending of their file."""
 
 
 def test_hooks_are_added_and_the_rest_of_the_text_stays(
     subtests: pytest.Subtests,
 ) -> None:
-    for ending, texts in (("json", JSON), ("toml", TOML)):
+    for ending, texts in TEXTS.items():
         for name, text in texts.items():
             with subtests.test(f"{ending}: {name}"):
                 for variant in (text, text.replace("\n", "\r\n"), f"\ufeff{text}"):

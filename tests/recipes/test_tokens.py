@@ -55,7 +55,6 @@ def _letters_of(members: Any) -> str:
 
 
 def test_tokens_are_found_wherever_they_stand(subtests: pytest.Subtests) -> None:
-    """Issue 13.7."""
     for token in TOKENS:
         with subtests.test(f"{token.kind} {token.needle}"):
             secret = sample(token, random.Random(1))
@@ -69,7 +68,6 @@ def test_tokens_are_found_wherever_they_stand(subtests: pytest.Subtests) -> None
 def test_the_beginning_of_a_token_and_a_placeholder_are_none(
     subtests: pytest.Subtests,
 ) -> None:
-    """Issue 13.7."""
     for token in TOKENS:
         with subtests.test(f"{token.kind} {token.needle}"):
             whole = sample(token, random.Random(2))

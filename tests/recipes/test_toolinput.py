@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
+import json
+from pathlib import Path
 
 from hookline.recipes.toolinput import (
     is_shell,
@@ -14,25 +13,12 @@ from hookline.recipes.toolinput import (
     shell_line_of,
 )
 
+SHAPES = json.loads(Path(__file__).with_name("tool_inputs.json").read_text())
 
-@pytest.mark.parametrize(
-    ("tool_input", "line"),
-    [
-        ({"command": "ls"}, "ls"),
-        ({"command": ["bash", "-lc", "ls a"]}, "bash -lc 'ls a'"),
-        ({"commands": ["cd a", "ls"]}, "cd a\nls"),
-        ({"command": "rm", "args": ["-rf", "/"]}, "rm -rf /"),
-        ({"CommandLine": "ls", "Cwd": "/"}, "ls"),
-        ({"action": {"type": "exec", "command": ["ls", "a b"]}}, "ls 'a b'"),
-        ({"cli_command": "aws s3 ls"}, "aws s3 ls"),
-        ({"content": "ls"}, ""),
-        ("ls", ""),
-        (None, ""),
-    ],
-)
-def test_shell_line_is_found_in_any_shape(tool_input: Any, line: str) -> None:
-    """Issue 13.7."""
-    assert shell_line(tool_input) == line
+
+def test_shell_line_is_found_in_any_shape() -> None:
+    for row in SHAPES["shell lines"]:
+        assert shell_line(row["tool_input"]) == row["line"], row
 
 
 def test_a_shell_tool_may_name_its_field_as_it_likes() -> None:
@@ -54,17 +40,7 @@ def test_an_editor_that_views_only_reads() -> None:
     assert not only_reads("search_and_replace", {"path": "a"})
 
 
-@pytest.mark.parametrize(
-    ("patch", "paths"),
-    [
-        ("*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@", ["a", "b"]),
-        ("--- a/x\t2026\n+++ b/y\n@@ -1 +1 @@", ["x", "y"]),
-        ("--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@", ["y"]),
-        ("diff --git a/x b/y\nrename from x\nrename to y", ["x", "y", "x", "y"]),
-        ("see --- a/x and +++ b/y", []),
-    ],
-)
-def test_a_patch_names_its_files(patch: str, paths: list[str]) -> None:
-    """Issue 13.7."""
-    found = [path for path in patched_paths(patch) if path != "--git"]
-    assert found == paths
+def test_a_patch_names_its_files() -> None:
+    for row in SHAPES["patches"]:
+        paths = [path for path in patched_paths(row["patch"]) if path != "--git"]
+        assert paths == row["paths"], row

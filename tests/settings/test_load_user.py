@@ -32,7 +32,7 @@ def names_in(folder: Path) -> list[str]:
 def test_user_settings_inside_a_project_are_not_the_user_s(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, place: str
 ) -> None:
-    """Issue 12.12: HOME inside the project brings its hooks along, unapproved."""
+    """HOME inside the project brings its hooks along, unapproved."""
     sub = tmp_path / "project" / "sub"
     sub.mkdir(parents=True)
     if place == "project":
@@ -87,7 +87,7 @@ def test_user_folder_that_a_host_names_is_used(tmp_path: Path) -> None:
 def test_deleted_working_directory_is_no_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 12.14: the projects around it still apply."""
+    """The projects around it still apply."""
     (tmp_path / ".git").touch()
     (tmp_path / ".hookline").mkdir()
     cwd = tmp_path / "cwd"

@@ -32,7 +32,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's"
 
 
 def folders() -> list[tuple[str, str]]:
-    return [(one.source.value, one.folder) for one in SettingsPlaces().folders()]
+    return [(place.source.value, place.folder) for place in SettingsPlaces().folders()]
 
 
 @linux_only
@@ -116,7 +116,7 @@ def projects_in(folder: Path) -> list[Path]:
 def test_projects_up_to_the_repository_root_apply_outermost_first(
     project: Project, tmp_path: Path
 ) -> None:
-    """protocol.md#settings, issue 12.14: and trusted ones above it."""
+    """protocol.md#settings: and trusted ones above it."""
     repository = tmp_path / "outside" / "repository"
     inner = repository / "a" / "b"
     for folder in (tmp_path / "outside", repository, inner):

@@ -1,4 +1,8 @@
-"""Cedar files: which fields policies use, and texts that are nested too deeply."""
+"""Cedar files: which fields policies use, and texts that are nested too deeply.
+
+The parser is called itself: a hook hands the engine more than a policy looks at without
+any difference in verdicts, and a text that ends the process ends the test with it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from hookline import SettingsError
 from hookline.settings.policies import CedarFile, UsedFields, parse_files
 from tests.support.python import run_python
 
@@ -22,7 +25,7 @@ def used(condition: str) -> UsedFields:
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ("true", {}),
         ("principal.context.x == 1", {}),
@@ -42,27 +45,10 @@ def used(condition: str) -> UsedFields:
     ],
 )
 def test_used_fields_are_those_that_any_policy_looks_at(
-    condition: str, found: UsedFields
+    condition: str, expected: UsedFields
 ) -> None:
     """Only these are handed to the engine; an event cannot show that."""
-    assert used(condition) == found
-
-
-def test_policies_that_cannot_be_parsed_raise_with_file_and_line() -> None:
-    """As for the hook itself; ``check`` collects all mistakes."""
-    with pytest.raises(SettingsError) as caught:
-        parse_files([policies(f"{HEAD};\n\n\nfoo(principal, action, resource);")])
-    assert (caught.value.file, caught.value.line) == ("/p.cedar", 4)
-
-
-def test_policies_keep_their_own_ids_and_files() -> None:
-    first = policies(f'@id("a") {HEAD};\n{HEAD};')
-    second = CedarFile("policies", "q.cedar", "/q", f'@reason("r") {HEAD};')
-    store = parse_files([first, second])
-    assert [one.name for one in store.known] == [
-        *("a (p.cedar)", "policy1 (p.cedar)", "policy0 (q.cedar)"),
-    ]
-    assert [one.reason for one in store.known] == [None, None, "r"]
+    assert used(condition) == expected
 
 
 DEEP = [
@@ -80,13 +66,13 @@ DEEP = [
 
 
 def test_no_text_uses_up_the_stack_of_the_process(tmp_path: Path) -> None:
-    """Cedar's parser would end the process: nothing can catch that (issue 13.2)."""
+    """Cedar's parser would end the process: nothing can catch that."""
     code = "from hookline.settings.policies import CedarFile, find_mistakes\n"
     for number, (key, text) in enumerate(DEEP):
         file = tmp_path / f"{number}.cedar"
         file.write_text(f"// one\n{text}")
-        one = f"CedarFile({key!r}, {file.name!r}, {str(file)!r})"
-        code += f"print(*find_mistakes([{one}]))\n"
+        file_code = f"CedarFile({key!r}, {file.name!r}, {str(file)!r})"
+        code += f"print(*find_mistakes([{file_code}]))\n"
     done = run_python(code)
     assert done.returncode == 0, done.returncode
     lines = done.stdout.splitlines()
@@ -98,5 +84,7 @@ def test_no_text_uses_up_the_stack_of_the_process(tmp_path: Path) -> None:
 def test_long_lists_and_many_policies_are_not_deep() -> None:
     """Brackets and operators in texts and comments do not count."""
     words = ", ".join(f'"(((a{n}.b && c"' for n in range(5000))
-    one = f"{HEAD} when {{ context.a < 3 && [{words}].contains(context.b) }}; // (((\n"
-    parse_files([policies(one + f"{HEAD} when {{ context.a.b.c > 1 }};\n" * 2000)])
+    policy = (
+        f"{HEAD} when {{ context.a < 3 && [{words}].contains(context.b) }}; // (((\n"
+    )
+    parse_files([policies(policy + f"{HEAD} when {{ context.a.b.c > 1 }};\n" * 2000)])

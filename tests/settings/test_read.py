@@ -10,7 +10,6 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,55 +35,38 @@ def refusal_of(file: Path) -> SettingsError:
     return caught.value
 
 
-def in_shared_folder(folder: Path) -> Path:
-    (folder / "shared").mkdir()
-    write(folder / "shared" / "real.json")
-    (folder / "shared").chmod(0o777)
-    (folder / "settings.json").symlink_to(folder / "shared" / "real.json")
-    return folder / "settings.json"
+def test_name_with_a_null_byte_is_refused() -> None:
+    assert "null byte" in str(refusal_of(Path("a\0b.json")))
 
 
-def made(folder: Path, make: Callable[[Path], object]) -> Path:
-    make(folder / "settings.json")
-    return folder / "settings.json"
+def test_link_into_a_folder_that_all_can_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    target = write(tmp_path / "shared" / "real.json")
+    target.parent.chmod(0o777)
+    (tmp_path / "settings.json").symlink_to(target)
+    problem = str(refusal_of(tmp_path / "settings.json"))
+    assert "in a world-writable folder" in problem
 
 
-REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "directory": (lambda one: made(one, Path.mkdir), "is a directory"),
-    # It is not waited for somebody who writes into it.
-    "pipe": (lambda one: made(one, os.mkfifo), "not a regular file"),
-    "dangling link": (
-        lambda one: made(one, lambda file: file.symlink_to("gone")),
-        "No such file",
-    ),
-    "NUL in its name": (lambda _: Path("a\0b.json"), "null byte"),
-    "a link into a folder that all can write": (
-        in_shared_folder,
-        "in a world-writable folder",
-    ),
-    "too large": (
-        lambda one: made(
-            one,
-            lambda file: os.truncate(write(file), read.MAX_SETTINGS_BYTES + 1),
-        ),
-        "too large",
-    ),
-    "deep JSON": (
-        lambda one: write(one / "s.json", "[" * 100_000),
-        "nested too deeply",
-    ),
-    "deep TOML": (lambda one: write(one / "s.toml", "a=" + "[" * 10_000), "nested too"),
-    "digits": (
-        lambda one: write(one / "s.toml", f"a = {'9' * 5000}"),
-        "not valid TOML",
-    ),
-}
+def test_pipe_is_refused_and_nobody_waits_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "settings.json")
+    assert "not a regular file" in str(refusal_of(tmp_path / "settings.json"))
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
-    make, problem = REFUSED[name]
-    assert problem in str(refusal_of(make(tmp_path)))
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("s.json", " " * (read.MAX_SETTINGS_BYTES + 1), "too large"),
+        ("s.json", "[" * 100_000, "nested too deeply"),
+        ("s.toml", "a=" + "[" * 10_000, "nested too deeply"),
+        ("s.toml", f"a = {'9' * 5000}", "not valid TOML"),
+    ],
+    ids=["large", "deep JSON", "deep TOML", "digits"],
+)
+def test_text_that_is_too_much_is_refused(
+    tmp_path: Path, name: str, text: str, problem: str
+) -> None:
+    assert problem in str(refusal_of(write(tmp_path / name, text)))
 
 
 def test_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
@@ -145,10 +127,10 @@ def test_hostile_text_is_refused_in_linear_time(text: str, tmp_path: Path) -> No
 )
 def test_text_gives_a_mapping_or_a_settings_error(text: str, name: str) -> None:
     """Any text: files would make it slow."""
-    found: object = None
+    parsed: object = None
     with contextlib.suppress(SettingsError):
-        found = parse_text(text, name)
-    assert found is None or isinstance(found, dict)
+        parsed = parse_text(text, name)
+    assert parsed is None or isinstance(parsed, dict)
 
 
 values = st.recursive(

@@ -34,7 +34,7 @@ def test_flags_and_operands_are_separated() -> None:
 
 
 def test_a_long_chain_of_wrappers_is_opaque() -> None:
-    """Each is taken off one after the other, which takes time (issue 13.1)."""
+    """Each is taken off one after the other, which takes time."""
     assert "rm" in programs("sudo " * 90 + "rm x")
     assert commands("sudo " * 200 + "rm x")[-1].opaque
 
@@ -50,8 +50,8 @@ def test_a_long_chain_of_wrappers_is_opaque() -> None:
     ids=["words", "braces", "doubled-braces", "doubled-variable"],
 )
 def test_padding_hides_nothing(line: str) -> None:
-    found = commands(line)
-    assert any(command.opaque for command in found)
+    read_commands = commands(line)
+    assert any(command.opaque for command in read_commands)
 
 
 @given(st.text(max_size=200))
@@ -103,8 +103,8 @@ def test_a_long_hostile_line_is_read_in_bounded_time(
             with subtests.test(name, length=length):
                 line = (unit * (length // len(unit)))[:-7] + "\nrm -rf /"
                 # What is not read must show: nothing may hide behind it.
-                found = programs(line)
-                assert not found or "?" in found or "rm" in found
+                names = programs(line)
+                assert not names or "?" in names or "rm" in names
 
 
 def test_a_line_of_a_few_variables_that_multiply_is_bounded() -> None:

@@ -33,8 +33,8 @@ def test_text_that_is_quoted_too_deeply_is_reported() -> None:
     for _ in range(12):
         quoted = command.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
         command = f'bash -c "{quoted}"'
-    found = uses(command)
-    assert any("too deeply" in use.why for use in found)
+    file_uses = uses(command)
+    assert any("too deeply" in use.why for use in file_uses)
     assert unknown(f"echo {'$(' * 60}./x{')' * 60}")
 
 

@@ -52,19 +52,19 @@ def words_by_bash(text: str) -> list[str]:
 def test_words_are_those_of_bash(command: str) -> None:
     simple = parse(f"x {command}")
     assert len(simple) == 1
-    found = [word.known(VARIABLES) for word in simple[0].words[1:]]
-    assume(None not in found)  # a letter after $NAME makes another name of it
+    texts = [word.known(VARIABLES) for word in simple[0].words[1:]]
+    assume(None not in texts)  # a letter after $NAME makes another name of it
     # bash drops a word that is nothing but an unquoted empty variable.
     is_dropped = [
         all(piece.source and not piece.quoted for piece in word)
         for word in simple[0].words[1:]
     ]
-    kept = [
+    words = [
         text
-        for text, dropped in zip(found, is_dropped, strict=True)
+        for text, dropped in zip(texts, is_dropped, strict=True)
         if text or not dropped
     ]
-    assert kept == words_by_bash(command)
+    assert words == words_by_bash(command)
 
 
 @given(commands)

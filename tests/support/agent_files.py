@@ -51,8 +51,8 @@ class AgentFiles:
 
     def hooks(self, **events: list[dict[str, Any]]) -> None:
         """Have these hooks in the project."""
-        found = {event: [{"hooks": hooks}] for event, hooks in events.items()}
-        self.write(".hookline/settings.json", json.dumps({"hooks": found}))
+        groups = {event: [{"hooks": hooks}] for event, hooks in events.items()}
+        self.write(".hookline/settings.json", json.dumps({"hooks": groups}))
 
     def path(self, name: str) -> Path:
         """A file of the project, or of the home folder if it starts with ``~/``."""
@@ -79,16 +79,16 @@ class AgentFiles:
 
     def contents(self) -> dict[str, tuple[int, bytes] | None]:
         """Every file with its mode and folder, but what Hookline keeps for itself."""
-        own = (".git/", ".hookline/", "~/.state/", "~/.config/hookline/")
-        found: dict[str, tuple[int, bytes] | None] = {}
+        of_hookline = (".git/", ".hookline/", "~/.state/", "~/.config/hookline/")
+        contents: dict[str, tuple[int, bytes] | None] = {}
         for folder, shown in ((self.project, ""), (self.home, "~/")):
             for path in sorted(folder.rglob("*")):
                 name = f"{shown}{path.relative_to(folder)}"
-                if f"{name}/".startswith(own):
+                if f"{name}/".startswith(of_hookline):
                     continue
                 mode = path.stat().st_mode & 0o777 if path.is_file() else 0
-                found[name] = (mode, path.read_bytes()) if path.is_file() else None
-        return found
+                contents[name] = (mode, path.read_bytes()) if path.is_file() else None
+        return contents
 
     def filled(self, text: str) -> str:
         """Text with the folders of this test in place of ``<project>`` and others."""
@@ -144,5 +144,5 @@ class AgentFiles:
         text = masked(content.decode(), self.places)
         shown: object = lines(text)
         if len(text) > _LONGEST:  # a program: what is written into it
-            shown = [one for one in text.split("\n") if "const SETUP" in one]
+            shown = [line for line in text.split("\n") if "const SETUP" in line]
         return {"program": shown} if mode & 0o111 else shown

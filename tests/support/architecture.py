@@ -73,9 +73,9 @@ def imported_modules(module: str) -> Iterator[tuple[str, int]]:
             base = _absolute(package, node)
             for alias in node.names:
                 name = f"{base}.{alias.name}"
-                found = name if name in MODULES else base
-                if found in MODULES:
-                    yield found, node.lineno
+                target = name if name in MODULES else base
+                if target in MODULES:
+                    yield target, node.lineno
 
 
 def _absolute(package: str, node: ast.ImportFrom) -> str:
@@ -153,17 +153,19 @@ def draw_packages() -> str:
     rows = ["| package | modules | imports |", "|---|---|---|"]
     for package in PACKAGES:
         modules = [name for name in MODULES if name != "hookline"]
-        own = [name for name in modules if package_of(name) == package]
-        if not own:
+        members = [name for name in modules if package_of(name) == package]
+        if not members:
             continue
-        names = [name.removeprefix(f"hookline.{package}").lstrip(".") for name in own]
-        found = {
+        names = [
+            name.removeprefix(f"hookline.{package}").lstrip(".") for name in members
+        ]
+        imported = {
             package_of(other)
-            for name in own
+            for name in members
             for other, _ in imported_modules(name)
             if (name, other) not in BUILDS_WHAT_LIES_BELOW and other != "hookline"
         }
-        imports = [f"`{one}`" for one in PACKAGES if one in found - {package}]
+        imports = [f"`{other}`" for other in PACKAGES if other in imported - {package}]
         listed = ", ".join(f"`{name}`" for name in names if name)
         rows.append(f"| **{package}** | {listed} | {' '.join(imports)} |")
     return "\n".join(rows)
@@ -199,7 +201,7 @@ def main() -> None:
     PAGE.write_text(replaced(text, "call path", draw_call_path(path)))
     everything = list(SOURCE.rglob("*.py"))
     lines = sum(len(file.read_text().splitlines()) for file in everything)
-    entries = [one for one in SOURCE.iterdir() if one.name != "__pycache__"]
+    entries = [entry for entry in SOURCE.iterdir() if entry.name != "__pycache__"]
     print(f"modules: {len(everything)}, lines: {lines}")
     print(f"entries in hookline/: {len(entries) - 1} beside py.typed")
     print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,25 @@ class BridgedProject:
         self, host: str, sent: Any, event: str | None = None, **env: str
     ) -> Finished:
         """What the bridge answers a host; ``sent`` is a payload, its name or bytes."""
-        found = payload(sent) if isinstance(sent, str) else sent
-        stdin = found if isinstance(found, bytes) else json.dumps(found).encode()
+        content = payload(sent) if isinstance(sent, str) else sent
+        stdin = content if isinstance(content, bytes) else json.dumps(content).encode()
         words = ["bridge", host, *([event] if event else [])]
         return run_command(*words, stdin=stdin, env=env)
+
+    def recorded(self) -> list[dict[str, Any]]:
+        """The events of the journal, as ``hookline log`` prints them.
+
+        Without those that only say what a host cannot express.
+        """
+        log = ("log", "--json", "--everywhere", "-n", "0")
+        deadline = time.monotonic() + 60
+        while not (entries := run_command(*log).json()):  # a thread writes them
+            assert time.monotonic() < deadline
+        return [
+            entry
+            for entry in entries
+            if entry["event"] != "Notification" or entry["blocked"]
+        ]
 
     def forget(self) -> None:
         """Forget what earlier events left in the state folder."""
@@ -170,6 +186,6 @@ def inputs_of(
         masked(json.dumps(noted), {"folder": bridged.home})
     )
     return [
-        {key: value for key, value in one.items() if key != "timestamp"}
-        for one in shown
+        {key: value for key, value in shown_event.items() if key != "timestamp"}
+        for shown_event in shown
     ]

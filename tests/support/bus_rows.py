@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -71,8 +72,9 @@ def wire_as_data(wire: Any, *, whole: bool = False) -> Any:
 async def request_row(row: Row, folder: Path, url: str) -> Row:
     """Send the ``request`` of a row to a system with its ``hooks``.
 
-    ``then`` is the response, the same over both buses, and with ``show`` the input of
-    the hooks. A request that nobody waits for has no response (``dropped``).
+    ``then`` is the response, the same over both buses, with ``show`` also the input of
+    the hooks, and with ``recorded`` that of the journal. A request that nobody waits
+    for has no response (``dropped``).
     """
     in_memory = await _in_memory(row, folder)
     if row.get("dropped"):
@@ -85,9 +87,14 @@ async def request_row(row: Row, folder: Path, url: str) -> Row:
 
 @asynccontextmanager
 async def _system(row: Row, bus: Any, folder: Path) -> AsyncIterator[list[Any]]:
-    """A system with the hooks of a row; yields the inputs that they are shown."""
+    """A system with the hooks of a row; yields the inputs that they are shown.
+
+    ``recorded`` makes them those that the journal has, once the system has ended.
+    """
     event = HookEventName(row.get("event", "BeforeTool"))
-    settings = settings_of(event, row.get("hooks", []))
+    journal = folder / f"{uuid4().hex}.db" if row.get("recorded") else None
+    options = {"hooksConfig": {"journal": str(journal)}} if journal else {}
+    settings = settings_of(event, row.get("hooks", []), **options)
     inputs: list[Any] = []
     async with HookSystem(Config("s-1", folder, settings), bus) as hooks:
         if row.get("show"):
@@ -97,12 +104,16 @@ async def _system(row: Row, bus: Any, folder: Path) -> AsyncIterator[list[Any]]:
                 inputs.append(event)
 
         yield inputs
+    if journal:
+        with closing(sqlite3.connect(journal)) as database:
+            recorded = database.execute("SELECT input FROM events")
+            inputs.extend(json.loads(event_input) for (event_input,) in recorded)
 
 
 def _described(row: Row, responses: list[Any], inputs: list[Any], folder: Path) -> Row:
-    found = wire_as_data(responses, whole=row.get("whole", False))
-    described = {"response": found[0] if len(found) == 1 else found}
-    if row.get("show"):
+    messages = wire_as_data(responses, whole=row.get("whole", False))
+    described = {"response": messages[0] if len(messages) == 1 else messages}
+    if row.get("show") or row.get("recorded"):
         described["inputs"] = inputs
     data: Row = json.loads(masked(json.dumps(described), {"folder": folder}))
     return data
@@ -184,8 +195,8 @@ def _place(response: Row, path: str) -> Row:
     place: Any = response
     for name in path.split(".")[:-1]:
         place = place[int(name)] if name.isdigit() else place[name]
-    found: Row = place
-    return found
+    inner: Row = place
+    return inner
 
 
 async def answer_row(row: Row) -> Row:
@@ -231,7 +242,8 @@ def _brief(then: Row) -> Row:
 async def sent_row(row: Row) -> Row:
     """What is sent for one call of ``RemoteHooks``, made with the row's options."""
     carrier = GivenAnswer(None)
-    hooks = RemoteHooks(HookBusClient(carrier, timeout_s=5), **row.get("options", {}))
+    client = HookBusClient(carrier, row.get("on_error", "allow"), timeout_s=5)
+    hooks = RemoteHooks(client, **row.get("options", {}))
     fire = getattr(hooks, row.get("fire", "fire"))
     try:
         result = await fire(*row.get("args", ()), **row.get("named", {}))
@@ -240,7 +252,8 @@ async def sent_row(row: Row) -> Row:
         return {"raises": str(error)}
     errors = [error.to_wire() for error in result.aggregated.errors]
     if not carrier.requests:
-        return {"nothing was sent": wire_as_data(errors)}
+        then = {"nothing was sent": wire_as_data(errors)}
+        return then | ({"blocked": result.reason} if result.blocked else {})
     (request,) = carrier.requests
     sent: Row = wire_as_data(request)
     return sent

@@ -51,7 +51,9 @@ class CommandProject:
         self.root = root
         self.project, self.home = root / "project", root / "home"
         self.project.mkdir(parents=True)
-        self.home.mkdir()
+        # Private, or Hookline would use a folder that all of this machine share.
+        self.home.mkdir(mode=0o700)
+        (self.home / "runtime").mkdir(mode=0o700)
         self.env = {
             **dict.fromkeys(_AGENT_FOLDERS, ""),
             "PATH": f"{SCRIPTS}:/usr/bin:/bin",

@@ -61,9 +61,10 @@ def _filled(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def places_of(folder: Path) -> dict[str, object]:
-    """What ``<folder>``, ``<python>`` and ``<bash>`` stand for in a row."""
+    """The folders and programs of this run, by their names in a row."""
     return {
         "folder": folder,
+        "tests": Path(__file__).parent.parent,
         "python": sys.executable,
         "bash": shutil.which("bash") or "/bin/sh",
     }

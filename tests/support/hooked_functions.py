@@ -29,7 +29,6 @@ class Work:
 
 
 Tool = Callable[[Callable[..., Any]], Any]
-Made = Callable[..., Any]
 
 
 class Later:
@@ -72,63 +71,59 @@ async def _async_items(work: Work, path: Any, size: int = 1) -> AsyncIterator[An
         yield item
 
 
-async def _async_items_later(work: Work, path: Any, size: int = 1) -> Any:
-    return _async_items(work, path, size)
-
-
-def _from(make: Callable[..., Any]) -> Callable[[Tool, Work], Made]:
+def _from(make: Callable[..., Any]) -> Callable[[Tool, Work], Any]:
     """A plain function that gives what another one makes."""
 
-    def kind(tool: Tool, work: Work) -> Made:
+    def kind(tool: Tool, work: Work) -> Any:
         def write(path: Any, size: int = 1) -> Any:
             return make(work, path, size)
 
-        return tool(write)  # type: ignore[no-any-return]  # any function
+        return tool(write)
 
     return kind
 
 
-def _async_function(tool: Tool, work: Work) -> Made:
+def _async_function(tool: Tool, work: Work) -> Any:
     @tool
     async def write(path: Any, size: int = 1) -> Any:
         return await _later(work, path, size)
 
-    return write  # type: ignore[no-any-return]  # any function
+    return write
 
 
-def _generator(tool: Tool, work: Work) -> Made:
+def _generator(tool: Tool, work: Work) -> Any:
     @tool
     def write(path: Any, size: int = 1) -> Iterator[Any]:
         yield from _items(work, path, size)
 
-    return write  # type: ignore[no-any-return]  # any function
+    return write
 
 
-def _async_generator(tool: Tool, work: Work) -> Made:
+def _async_generator(tool: Tool, work: Work) -> Any:
     @tool
     async def write(path: Any, size: int = 1) -> AsyncIterator[Any]:
         async for item in _async_items(work, path, size):
             yield item
 
-    return write  # type: ignore[no-any-return]  # any function
+    return write
 
 
-def _coroutine_of_async_items(tool: Tool, work: Work) -> Made:
+def _coroutine_of_async_items(tool: Tool, work: Work) -> Any:
     @tool
     async def write(path: Any, size: int = 1) -> Any:
         return _async_items(work, path, size)
 
-    return write  # type: ignore[no-any-return]  # any function
+    return write
 
 
-def _partial(tool: Tool, work: Work) -> Made:
+def _partial(tool: Tool, work: Work) -> Any:
     def write(extra: str, path: Any, size: int = 1) -> Any:
         return work(path, size)
 
-    return tool(functools.partial(functools.partial(write, "bound")))  # type: ignore[no-any-return]  # any function
+    return tool(functools.partial(functools.partial(write, "bound")))
 
 
-def _wraps(tool: Tool, work: Work) -> Made:
+def _wraps(tool: Tool, work: Work) -> Any:
     async def write(path: Any, size: int = 1) -> Any:
         return await _later(work, path, size)
 
@@ -136,19 +131,19 @@ def _wraps(tool: Tool, work: Work) -> Made:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return write(*args, **kwargs)
 
-    return tool(wrapper)  # type: ignore[no-any-return]  # any function
+    return tool(wrapper)
 
 
-def _callable_object(tool: Tool, work: Work) -> Made:
+def _callable_object(tool: Tool, work: Work) -> Any:
     class Writer:
         async def __call__(self, path: Any, size: int = 1) -> Any:
             return await _later(work, path, size)
 
-    return tool(Writer())  # type: ignore[no-any-return]  # any function
+    return tool(Writer())
 
 
-def _method(name: str) -> Callable[[Tool, Work], Made]:
-    def kind(tool: Tool, work: Work) -> Made:
+def _method(name: str) -> Callable[[Tool, Work], Any]:
+    def kind(tool: Tool, work: Work) -> Any:
         class Files:
             @tool
             def method(this, path: Any, size: int = 1) -> Any:  # noqa: N805 - any name
@@ -186,7 +181,7 @@ def _method(name: str) -> Callable[[Tool, Work], Made]:
             def static_method_inside(path: Any, size: int = 1) -> Any:
                 return work(path, size)
 
-        return getattr(Files(), name.replace(" ", "_"))  # type: ignore[no-any-return]  # any function
+        return getattr(Files(), name.replace(" ", "_"))
 
     return kind
 
@@ -212,7 +207,7 @@ _METHODS = (
     *("method", "async method", "generator method", "class method"),
     *("class method inside", "static method", "static method inside"),
 )
-KINDS: dict[str, Callable[[Tool, Work], Made]] = {
+KINDS: dict[str, Callable[[Tool, Work], Any]] = {
     "function": _from(lambda work, *given: work(*given)),
     "async function": _async_function,
     "generator": _generator,

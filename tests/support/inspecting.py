@@ -1,9 +1,15 @@
-"""``hookline inspect`` as a user starts it, in a project with a journal."""
+"""``hookline inspect`` in a project with a journal.
+
+As a user starts it where a process is the point; its pages are served by a thread.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,11 +17,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from playwright.sync_api import Page
 
+from hookline.inspector.app import build_app
+from hookline.inspector.desk import Desk
+from hookline.inspector.server import InspectorServer
 from tests.support import showcase
 from tests.support.commandline import run_command
 
@@ -81,6 +92,38 @@ class Inspected:
         finally:
             process.terminate()
             process.communicate(timeout=60)
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Serve its pages from a thread of this process."""
+        chosen = str(self.settings_file) if self.settings_file.exists() else None
+        desk = Desk(str(self.folder), chosen, str(self.journal))
+        loops: Queue[asyncio.AbstractEventLoop] = Queue()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
+            self.address = f"http://127.0.0.1:{port}/?token={token}"
+            server = InspectorServer(
+                build_app(desk, token, port),
+                desk,
+                lambda: loops.put(asyncio.get_running_loop()),
+            )
+            with ThreadPoolExecutor(1) as thread:
+                ended = thread.submit(asyncio.run, server.serve([listener]))
+                loop = loops.get(timeout=60)
+                try:
+                    yield
+                finally:
+                    loop.call_soon_threadsafe(server.stop)
+                    ended.result(timeout=60)
+
+    @contextmanager
+    def opened(self, page: Page, path: str = "") -> Iterator[None]:
+        """Serve its pages, and open one of them in a browser."""
+        with self.served():
+            page.goto(self.address)
+            if path:
+                page.goto(f"{self.base}{path}")
+            yield
 
 
 @contextmanager

@@ -31,6 +31,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    file = os.environ.get("HOOKLINE_DURATIONS")
+    file = os.environ.get("TEST_DURATIONS")
     if file and not hasattr(session.config, "workerinput"):
         Path(file).write_text(json.dumps(_seconds, indent=0))

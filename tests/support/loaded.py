@@ -1,4 +1,7 @@
-"""Rows of settings: the files of all places in; hooks, options and findings out."""
+"""Rows of settings: the files of all places in; hooks, options and findings out.
+
+Settings are watched from inside: a host cannot say where those of the system are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from unittest.mock import patch
 import msgspec
 
 from hookline import Config, HookSystem, Settings, SettingsError
+from hookline.settings.load import SettingsOrigin
 from hookline.settings.locations import SettingsPlaces
+from hookline.settings.watch import SettingsWatch
 
 from .commandline import run_command
 
@@ -127,8 +132,8 @@ def load_row(row: dict[str, Any], folder: Path) -> dict[str, Any]:
     text = json.dumps(then).replace(str(folder), "<folder>")
     # Long paths are cut where they are quoted, which depends on the folder.
     text = re.sub(r"'(<folder>[^']*'(\.\.\.)?|/[^']*'\.\.\.)", "'<path>'", text)
-    found: dict[str, Any] = json.loads(text)
-    return {name: value for name, value in found.items() if value not in ([], {})}
+    described: dict[str, Any] = json.loads(text)
+    return {name: value for name, value in described.items() if value not in ([], {})}
 
 
 def _loaded(row: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -239,13 +244,65 @@ def _finding_line(finding: dict[str, Any], then: dict[str, Any]) -> str:
     column = "" if finding["column"] is None else f":{finding['column']}"
     text = f"{finding['where']}: {finding['message']}".removeprefix(": ")
     star = ""
-    for name, told in (
+    for name, message in (
         ("warnings", f"{file}: {text}"),
         ("errors", f"{file}{line}{column}: {text}"),
     ):
-        if told in then.get(name, ()):
-            then[name].remove(told)
+        if message in then.get(name, ()):
+            then[name].remove(message)
             star = "*"
     start = "" if file.stem == "named" else f"{file.parent.name}/"
     place = f"{start}{file.name}{line}{column}"
     return f"{finding['severity']}{star} {place} [{finding['rule']}] {text}"
+
+
+def watch_row(row: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """What is loaded, and what is refused, after each of the ``changes`` of a row.
+
+    A place has rules by their names, other settings or text; null is no file, and
+    ``directory`` one in its place. At the ``start`` project and user have a rule.
+    """
+    homes = {"XDG_CONFIG_HOME": "config", "XDG_STATE_HOME": "state"}
+    (folder / "project" / ".hookline").mkdir(parents=True)
+    _change_files({"project": ["project"], "user": ["user"]}, folder)
+    _change_files(row.get("start", {}), folder)
+    places = SettingsPlaces(
+        project_dir=folder / "project", system_dir=folder / "system"
+    )
+    env = {name: str(folder / home) for name, home in homes.items()}
+    loads: list[dict[str, Any]] = []
+    with patch.dict(os.environ, env):
+        config = Config(working_dir=folder / "project")
+        watch = SettingsWatch.start(SettingsOrigin(places=places))
+        for changes in row["changes"]:
+            _change_files(changes, folder)
+            assert watch.has_changed() or not changes
+            before = watch.settings
+            settings = config.prepared(watch.load())
+            assert changes or before == watch.settings, "the same files, other settings"
+            assert not watch.has_changed(), "it is told once, not at each event"
+            hooks = [
+                hook.name for layer in settings.layers for *_, hook in layer.hooks()
+            ]
+            errors = [str(error) for error in settings.errors]
+            loads.append({"hooks": hooks, "refused": watch.refused, "errors": errors})
+    text = json.dumps(loads).replace(str(folder), "<folder>")
+    return [{k: v for k, v in load.items() if v} for load in json.loads(text)]
+
+
+def _change_files(changes: dict[str, Any], folder: Path) -> None:
+    for place, content in changes.items():
+        name, _, ending = place.partition(".")
+        file = folder / f"{FILES[name]}.{ending or 'json'}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if content in (None, "directory"):
+            file.unlink()
+            if content:
+                file.mkdir()
+        elif isinstance(content, list):
+            rules = [{"type": "rule", "name": rule, "when": "true"} for rule in content]
+            groups = {"BeforeTool": [{"hooks": rules}]}
+            file.write_text(json.dumps({"hooks": groups}))
+        else:
+            is_text = isinstance(content, str)
+            file.write_text(content if is_text else json.dumps(content))

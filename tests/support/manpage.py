@@ -17,64 +17,8 @@ from hookline.cli.tree import arguments_of, command_tree
 
 FILE = Path(__file__).parents[2] / "docs/man/hookline.1"
 
-HEAD = r""".\" Written by 'make manpage': changes are lost
-.TH HOOKLINE 1 "" Hookline
-.SH NAME
-hookline \- hooks for AI agents
-.SH SYNOPSIS
-.B hookline
-.I COMMAND
-.RI [ OPTIONS ]
-.SH DESCRIPTION
-Hookline runs your own checks at every step of an AI agent: before and after
-tools, models, turns and sessions.
-They can block, change, add or stop.
-.PP
-New here?
-.B hookline demo
-shows it,
-.B hookline init
-sets up a first hook, and
-.BI "hookline help " COMMAND
-describes one command.
-.SH COMMANDS
-"""
-TAIL = r""".SH EXIT STATUS
-Commands that give a verdict exit with 0 for allowed and 2 for blocked or
-stopped.
-1 is a usage error, with a message on standard error.
-.SH ENVIRONMENT
-.TP
-.B XDG_CONFIG_HOME\fR, \fBXDG_STATE_HOME\fR, \fBXDG_RUNTIME_DIR
-Where your settings, what is kept, and the files of the resident helper are.
-.TP
-.B HOOKLINE_NO_RESIDENT
-If it is 1, the bridge works without the resident helper.
-.TP
-.B NO_COLOR
-If it is set, output has no colours.
-.TP
-.B PAGER
-Shows long reviews.
-.SH FILES
-.TP
-.I .hookline/settings.json
-Settings of a project;
-.I settings.local.json
-is for one machine.
-.TP
-.I \(ti/.config/hookline/settings.json
-Your own settings, for all projects.
-.TP
-.I /etc/hookline/settings.json
-Settings of the machine.
-.TP
-.I \(ti/.local/state/hookline
-Approvals, the journal and caches.
-.PP
-.B hookline paths
-shows all of them.
-"""
+PAGE = Path(__file__).with_suffix(".roff")
+"""What stands around the commands."""
 _SPECIAL = {
     "\\": r"\e",
     "-": r"\-",
@@ -92,7 +36,7 @@ def man_page() -> str:
         for name, parser in command_tree().commands.items()
         for line in _command(name, parser)
     )
-    return "\n".join((HEAD.rstrip(), *lines, TAIL))
+    return PAGE.read_text().replace("<commands>", "\n".join(lines))
 
 
 def _command(name: str, parser: Parser) -> Iterator[str]:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from functools import partial, wraps
 from inspect import isawaitable
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 import anthropic
@@ -315,18 +316,14 @@ async def _run_tools(client: Any, *, stream: bool = False, **more: Any) -> Shown
     return Shown(answer_text(last), messages, last)
 
 
-def _body(body: dict[str, Any], more: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {**body, **fields, **more}
-
-
 async def _post(path: str, kind: Any, body: Any, client: Any, **more: Any) -> Shown:
-    posted = client.post(path, cast_to=kind, body=_body(body, more))
+    posted = client.post(path, cast_to=kind, body={**body, **more})
     answer = await settled(posted)
     return Shown(answer_text(answer), answer)
 
 
 async def _post_http(client: Any, *, stream: bool = False, **more: Any) -> Shown:
-    body = _body(MESSAGES, more, stream=stream)
+    body = {**MESSAGES, "stream": stream, **more}
     post = client.post("/v1/messages", cast_to=httpx2.Response, body=body)
     response = await settled(post)
     return Shown("", response.headers["content-type"], response.content)
@@ -339,7 +336,7 @@ async def _post_stream(client: Any, **more: Any) -> Shown:
         client.post(
             "v1/messages",
             cast_to=Message,
-            body=_body(MESSAGES, more, stream=True),
+            body={**MESSAGES, "stream": True, **more},
             stream=True,
             stream_cls=kind[RawMessageStreamEvent],
         )
@@ -349,32 +346,16 @@ async def _post_stream(client: Any, **more: Any) -> Shown:
 
 
 async def _with_options(
-    resource: Resource, given: Any, client: Any, **more: Any
+    create: Resource, given: Any, client: Any, **more: Any
 ) -> Shown:
     other = client.with_options(timeout=9).copy(max_retries=client.max_retries)
-    return await _whole(lambda made: resource(made).create, given, other, **more)
+    return await _whole(create, given, other, **more)
 
 
-def _completions(client: Any) -> Any:
-    return client.chat.completions
-
-
-def _responses(client: Any) -> Any:
-    return client.responses
-
-
-def _messages(client: Any) -> Any:
-    return client.messages
-
-
-def _beta_messages(client: Any) -> Any:
-    return client.beta.messages
-
-
-def _resource_ways(resource: Resource, given: dict[str, Any]) -> dict[str, Way]:
+def _resource_ways(path: str, given: dict[str, Any]) -> dict[str, Way]:
     """What each resource for model calls of openai and anthropic offers."""
-    create: Resource = lambda client: resource(client).create  # noqa: E731
-    parse: Resource = lambda client: resource(client).parse  # noqa: E731
+    resource = attrgetter(path)
+    create, parse = attrgetter(f"{path}.create"), attrgetter(f"{path}.parse")
     return {
         "create": partial(_whole, create, given),
         "create stream": partial(_stream, create, given),
@@ -383,7 +364,7 @@ def _resource_ways(resource: Resource, given: dict[str, Any]) -> dict[str, Way]:
         "raw": partial(_raw, resource, given),
         "raw stream": partial(_raw_stream, resource, given),
         "lines": partial(_lines, resource, given),
-        "with options": partial(_with_options, resource, given),
+        "with options": partial(_with_options, create, given),
     }
 
 
@@ -391,16 +372,8 @@ def _named(prefix: str, ways: dict[str, Way]) -> dict[str, Way]:
     return {f"{prefix} {name}": way for name, way in ways.items()}
 
 
-def _beta_create(client: Any) -> Any:
-    return client.beta.responses.create
-
-
-def _raw_client(client: Any) -> Any:
-    return client.with_raw_response.messages
-
-
 async def _raw_of_client(client: Any, **more: Any) -> Shown:
-    raw = await settled(_raw_client(client).create(**MESSAGES, **more))
+    raw = await settled(client.with_raw_response.messages.create(**MESSAGES, **more))
     answer = await settled(raw.parse())
     return Shown(answer_text(answer), answer)
 
@@ -423,19 +396,20 @@ async def _converse(client: Any, *, aio: bool, stream: bool, **more: Any) -> Sho
 
 
 _CHAT_PATH = ("/chat/completions", ChatCompletion, CHAT)
+_beta_create = attrgetter("beta.responses.create")
 WAYS: dict[str, dict[str, Way]] = {
     "openai": {
-        **_named("chat", _resource_ways(_completions, CHAT)),
+        **_named("chat", _resource_ways("chat.completions", CHAT)),
         "chat post": partial(_post, *_CHAT_PATH),
-        **_named("responses", _resource_ways(_responses, RESPONSES)),
+        **_named("responses", _resource_ways("responses", RESPONSES)),
         "responses beta create": partial(_whole, _beta_create, RESPONSES),
         "responses beta create stream": partial(_stream, _beta_create, RESPONSES),
     },
     "anthropic": {
-        **_resource_ways(_messages, MESSAGES),
-        "text stream": partial(_text_stream, _messages),
-        **_named("beta", _resource_ways(_beta_messages, MESSAGES)),
-        "beta text stream": partial(_text_stream, _beta_messages),
+        **_resource_ways("messages", MESSAGES),
+        "text stream": partial(_text_stream, attrgetter("messages")),
+        **_named("beta", _resource_ways("beta.messages", MESSAGES)),
+        "beta text stream": partial(_text_stream, attrgetter("beta.messages")),
         "tool runner": _run_tools,
         "tool runner stream": partial(_run_tools, stream=True),
         "tool runner eager": partial(_run_tools, stream=True, run_tools_eagerly=True),

@@ -21,7 +21,7 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
@@ -32,15 +32,20 @@ WORK = ROOT / ".mutants"
 SESSION = WORK / "session.sqlite"
 COVERAGE = WORK / "coverage"
 DURATIONS = WORK / "durations.json"
-SECONDS = 15.0
-"""How long the tests of one mutant take, as measured: the quickest ones are run."""
+SECONDS = 30.0
+"""How long the tests of one mutant may take, as measured."""
 TIMEOUT_S = 240
-COPIES = 2
+COPIES = 3
 RUNNING: set[subprocess.Popen[bytes]] = set()
+KILLERS: defaultdict[Path, Counter[str]] = defaultdict(Counter)
+"""Per module, how many of its mutants each test has noticed."""
 SOUND: set[str] = set()
 """Tests that failed for a mutant and pass without it."""
 UNSOUND: set[str] = set()
 """Tests that fail in a copy of the repository anyway."""
+FAILED_TEST = re.compile(
+    r"^(?:FAILED|ERROR|SUBFAILED\[.*\]) (tests/[^\s\[]+)", re.MULTILINE
+)
 MEASURE = f"""
 [run]
 branch = true
@@ -108,7 +113,7 @@ def measure(paths: list[str]) -> None:
     subprocess.run(
         [*coverage, "run", *options, "-m", "pytest", *plugin, *paths],
         cwd=ROOT,
-        env={**os.environ, "HOOKLINE_DURATIONS": str(DURATIONS)},
+        env={**os.environ, "TEST_DURATIONS": str(DURATIONS)},
         check=False,  # a test that needs a quiet machine may fail under coverage
     )
     subprocess.run([*coverage, "combine", "-q", *options], cwd=ROOT, check=True)
@@ -156,24 +161,33 @@ class Tests:
         }
 
     def running(self, module: Path, lines: range) -> list[str]:
-        """The quickest tests that run one of the lines, as many as the time allows."""
+        """Tests that run one of the lines, as many as the time allows.
+
+        First those that take the least time for each way through the module.
+        """
+        file_id = self._files.get(str(module), -1)
         rows = self._data.execute(
-            "select distinct context.context from arc join context"
-            " on context.id = arc.context_id where file_id = ?"
-            " and (abs(fromno) between ? and ? or abs(tono) between ? and ?)",
-            (self._files.get(str(module), -1), *(lines[0], lines[-1]) * 2),
+            "select context.context, count(*), max(abs(fromno) between ? and ?"
+            " or abs(tono) between ? and ?) from arc join context"
+            " on context.id = arc.context_id where file_id = ? group by context_id",
+            (*(lines[0], lines[-1]) * 2, file_id),
         )
+        tests = [row for row in rows if row[0]]
+        # What runs when a module is imported is run by no test of its own.
+        tests = [row for row in tests if row[2]] or tests
+        seconds = {
+            name: (self._durations.get(name, 0.2), ways) for name, ways, _ in tests
+        }
         left = SECONDS
         chosen: list[str] = []
-        names = {name for (name,) in rows if name}
-        for seconds, name in sorted(
-            (self._durations.get(name, 0.2), name) for name in names
+        for name in sorted(
+            seconds, key=lambda name: seconds[name][0] / seconds[name][1]
         ):
-            left -= seconds
-            if left < 0 and chosen:
-                break
-            chosen.append(name)
-        return chosen
+            if seconds[name][0] <= left or not chosen:
+                left -= seconds[name][0]
+                chosen.append(name)
+        # Most mutants of a module are noticed by the same few tests.
+        return sorted(chosen, key=lambda name: -KILLERS[module][name])
 
 
 def run_mutant(work: Any, copy: Path, tests: list[str]) -> Any:
@@ -194,7 +208,7 @@ def run_mutant(work: Any, copy: Path, tests: list[str]) -> Any:
             passed, output = run_tests(tests, copy)
         finally:
             file.write_text(original)
-        failure = re.search(r"^(?:FAILED|ERROR) (tests/[^\s\[]+)", output, re.MULTILINE)
+        failure = FAILED_TEST.search(output)
         if passed or failure is None or failure[1] in SOUND:
             break
         # A test that fails without the mutant as well proves nothing.
@@ -204,6 +218,8 @@ def run_mutant(work: Any, copy: Path, tests: list[str]) -> Any:
             break
     else:
         return WorkResult(WorkerOutcome.NO_TEST, "", TestOutcome.SURVIVED, diff)
+    if failure is not None and not passed:
+        KILLERS[mutation.module_path][failure[1]] += 1
     outcome = TestOutcome.SURVIVED if passed else TestOutcome.KILLED
     return WorkResult(WorkerOutcome.NORMAL, output[-3000:], outcome, diff)
 
@@ -216,7 +232,6 @@ def run_tests(tests: list[str], copy: Path) -> tuple[bool, str]:
     process = subprocess.Popen(
         [copy / ".venv/bin/python", "-m", "pytest", *options, "@tests.txt"],
         cwd=copy,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -260,6 +275,9 @@ def copied(folder: Path) -> Path:
     program = folder / ".venv/bin/hookline"
     program.write_text(script.replace(str(ROOT / ".venv"), str(folder / ".venv")))
     program.chmod(0o755)
+    for file in (ROOT / ".venv/bin").iterdir():  # nats-server and the like
+        if not (folder / ".venv/bin" / file.name).exists():
+            (folder / ".venv/bin" / file.name).symlink_to(file)
     # Mutants follow each other within a second: a time stamp would not tell them apart.
     compiled = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
     subprocess.run([python, *compiled, folder / "src", folder / "tests"], check=True)

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from hookline.bus import NatsBus
 
 ROOT = Path(__file__).parents[2]
 _SERVER = Path(sysconfig.get_path("scripts")) / "nats-server"
@@ -121,18 +120,9 @@ class WorkerProcess:
         await self.ended()
 
 
-async def serving_bus(url: str, prefix: str, handle: Any, **options: Any) -> NatsBus:
-    """A bus in this process on which ``handle`` answers."""
-    bus = await NatsBus.connect(url, prefix=prefix, **options)
-    bus.serve(handle)
-    await bus.ready()
-    return bus
-
-
 def codes(responses: Sequence[Any]) -> dict[str, int]:
     """How often each outcome occurs among responses."""
-    counted: dict[str, int] = {}
-    for response in responses:
-        name = "success" if response["success"] else response["error"]["code"]
-        counted[name] = counted.get(name, 0) + 1
-    return counted
+    return Counter(
+        "success" if response["success"] else response["error"]["code"]
+        for response in responses
+    )

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).parent.parent / "pins"
-OUTPUT = "HOOKLINE_PINS"
+OUTPUT = "PINS_FOLDER"
 """The variable that names the folder to which present tables are written."""
 
 Row = dict[str, Any]

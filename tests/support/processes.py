@@ -7,9 +7,12 @@ import gc
 import itertools
 import os
 import resource
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+PATIENCE_S = 60.0
 
 
 def descriptors() -> list[str]:
@@ -30,8 +33,8 @@ def descriptors_left(count: int) -> Iterator[None]:
     The limit is on the number that a new descriptor gets, and that is the lowest free
     one: a gap below an open descriptor is room too.
     """
-    gc.collect()  # what other tests left open must not be closed meanwhile
     own = Path("/proc/self/fd")
+    gc.disable()  # what other tests left open must not be closed meanwhile
     used = {int(name) for name in os.listdir(own) if os.path.lexists(own / name)}
     free = (number for number in itertools.count() if number not in used)
     limit = next(itertools.islice(free, count, None))
@@ -41,6 +44,7 @@ def descriptors_left(count: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        gc.enable()
 
 
 def children(of: int | None = None) -> list[int]:
@@ -54,6 +58,15 @@ def children(of: int | None = None) -> list[int]:
     return found
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+
+
 def marked(mark: str) -> list[int]:
     """Living processes that have a mark in their environment."""
     found = []
@@ -64,6 +77,14 @@ def marked(mark: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait on a state."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        await asyncio.sleep(0.005)
 
 
 async def until(condition: str, seconds: float = 30) -> None:

@@ -31,8 +31,8 @@ class Project:
     def settings(
         self, *hooks: dict[str, Any], event: str = "BeforeTool", **more: Any
     ) -> Path:
-        found = {"hooks": {event: [{"hooks": list(hooks)}]}, **more}
-        return self.write(".hookline/settings.json", json.dumps(found))
+        content = {"hooks": {event: [{"hooks": list(hooks)}]}, **more}
+        return self.write(".hookline/settings.json", json.dumps(content))
 
     def guarded(self, **more: Any) -> None:
         """A guard that blocks every tool, in a script."""

@@ -119,7 +119,10 @@ def grouped(label: str, outcomes: Mapping[str, dict[str, Any]]) -> list[dict[str
                 break
         else:
             groups.append((outcome, [name]))
-    return [{label: names, **outcome} for outcome, names in groups]
+    return [
+        {label: "all" if len(groups) == 1 else ", ".join(names), **outcome}
+        for outcome, names in groups
+    ]
 
 
 def filled(fields: Mapping[str, Any]) -> dict[str, Any]:

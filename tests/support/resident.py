@@ -87,18 +87,32 @@ class Desk:
             **more,
         )
 
+    def run(
+        self, argv: list[str], event: bytes, **more: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a program as a host would, with an event on its stdin."""
+        streams: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+        surroundings = {"env": self.env, "cwd": self.project.folder}
+        options = streams | surroundings | more
+        return subprocess.run(argv, input=event, check=False, **options)
+
     def bridge(
         self, event: bytes | None = None, *words: str, **more: Any
     ) -> tuple[int, bytes, bytes]:
         """One event: exit status, stdout, stderr."""
         with self.start_client(*words, **more) as client:
-            given = self.event() if event is None else event
-            stdout, stderr = client.communicate(given, timeout=WAIT_S)
+            stdin = self.event() if event is None else event
+            stdout, stderr = client.communicate(stdin, timeout=WAIT_S)
         return client.returncode, stdout, stderr
 
     def cold(self, event: bytes | None = None, **more: Any) -> tuple[int, bytes, bytes]:
         """The same without the helper."""
         return self.bridge(event, "--no-resident", "claude", **more)
+
+    def start_helper(self) -> None:
+        """Have the helper started, with an event that runs no hook."""
+        self.bridge(self.event(hook_event_name="Notification", message="x"))
+        self.until(self.pid)
 
     def warm_up(self) -> int:
         """Have the helper started and an engine loaded: the helper's process id."""
@@ -111,17 +125,28 @@ class Desk:
         """Why the hooks block an event."""
         status, stdout, stderr = self.bridge(event, **more)
         assert (status, stderr) == (0, b"")
-        found = json.loads(stdout)["hookSpecificOutput"]["permissionDecisionReason"]
-        assert isinstance(found, str)
-        return found
+        reason = json.loads(stdout)["hookSpecificOutput"]["permissionDecisionReason"]
+        assert isinstance(reason, str)
+        return reason
 
     def pid(self) -> int | None:
         """The process id of the helper that listens."""
         try:
-            sockets = [path for path in self.files.iterdir() if path.is_socket()]
-            return int(sockets[0].with_suffix(".lock").read_text())
-        except (OSError, IndexError, ValueError):
+            return int(self.socket().with_suffix(".lock").read_text())
+        except (OSError, StopIteration, ValueError):
             return None
+
+    def socket(self) -> Path:
+        """Where the helper listens."""
+        return next(path for path in self.files.iterdir() if path.is_socket())
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """End the helper with a signal, and wait for it: its process id."""
+        pid = self.pid()
+        assert pid
+        os.kill(pid, number)
+        self.until(lambda: not self.processes())
+        return pid
 
     def engines(self) -> list[int]:
         pid = self.pid()
@@ -130,33 +155,33 @@ class Desk:
     def log(self) -> str:
         return "".join(path.read_text() for path in self.files.glob("*.log"))
 
-    def until(self, found: Callable[[], T | None]) -> T:
+    def until(self, state: Callable[[], T | None]) -> T:
         """Wait for something to be true."""
         deadline = time.monotonic() + WAIT_S
-        while not (value := found()):
+        while not (value := state()):
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.01)
         return value
 
     def processes(self) -> list[int]:
         """Everything that runs for this desk, shells that watch over hooks included."""
-        found = marked(self.mark)
-        for pid in list(found):
+        pids = marked(self.mark)
+        for pid in list(pids):
             with suppress(FileNotFoundError):  # it has ended meanwhile
-                found += children(pid)
-        return found
+                pids += children(pid)
+        return pids
 
     def shells(self) -> set[int]:
         """Those of them that watch over hooks."""
-        found = set()
+        pids = set()
         for pid in self.processes():
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
             if b"hookline-watch" in line:
-                found.add(pid)
-        return found
+                pids.add(pid)
+        return pids
 
     def close(self) -> None:
         """End the helper; nothing may be left."""

@@ -22,15 +22,15 @@ def review_of(hook: dict[str, Any], project: Path) -> list[str]:
     file = project / ".hookline" / "settings.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(settings))
-    shown = run_command("trust", "--cwd", project)
-    text = masked(shown.stdout, {"project": project, "above": project.parent})
-    found = []
+    review = run_command("trust", "--cwd", project)
+    text = masked(review.stdout, {"project": project, "above": project.parent})
+    lines = []
     for line in text.splitlines():
         kind, *words = line.split() or [""]
         if kind in {"pins", "note", "caution"}:
-            found.append(" ".join((kind, *words)))
+            lines.append(" ".join((kind, *words)))
         elif kind == "new" and line.endswith(ABSENT):
             path = line.removesuffix(ABSENT).strip().removeprefix("new").strip()
-            found.append(f"if it appears: {path}")
-    assert "new      hook " in text, shown.stderr
-    return ["nothing named" if line == NOTHING_NAMED else line for line in found]
+            lines.append(f"if it appears: {path}")
+    assert "new      hook " in text, review.stderr
+    return ["nothing named" if line == NOTHING_NAMED else line for line in lines]

@@ -40,8 +40,8 @@ async def fire_served_row(row: dict[str, Any], folder: Path) -> dict[str, Any]:
         }
         verdict = await fire_row(row, folder, places)
     requests = [_request(exchange) for exchange in server.exchanges]
-    shown = requests if row.get("shows") == "request" else len(requests)
-    return described({**verdict, "requests": shown}, {"folder": folder, **places})
+    answered = requests if row.get("shows") == "request" else len(requests)
+    return described({**verdict, "requests": answered}, {"folder": folder, **places})
 
 
 def _bytes_of(answer: dict[str, Any] | str) -> bytes:

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 from urllib.error import HTTPError
@@ -19,6 +17,8 @@ from hookline import HookBusClient, RemoteHooks
 from hookline.bus import NatsBus
 
 from .command_project import PROGRAM, settings_of
+from .commandline import run_command
+from .journals import wait_until
 
 WAIT_S = 60.0
 """A guard against hanging, not a claim about speed."""
@@ -71,20 +71,18 @@ class Serving:
             pass
         return line
 
-    def request(self, event: Any = EVENT, *more: str) -> subprocess.Popen[str]:
-        """Ask it, by a process of its own."""
+    def request(self) -> subprocess.Popen[str]:
+        """Ask it by a process of its own, which waits for the answer."""
         file = self.folder / "event.json"
-        file.write_text(json.dumps(event))
-        words = [*PROGRAM, "request", "BeforeTool", *self._bus, "--input", "-", *more]
-        with file.open() as stdin:
-            return self._start(words, stdin=stdin, stderr=subprocess.DEVNULL)
+        file.write_text(json.dumps(EVENT))
+        words = [*PROGRAM, "request", "BeforeTool", *self._bus, "--input", str(file)]
+        return self._start(words, stderr=subprocess.DEVNULL)
 
     def answer(self, event: Any = EVENT, *more: str) -> tuple[int, Any]:
         """The exit status of a request, and the response."""
-        asking = self.request(event, "--json", *more)
-        response, _ = asking.communicate(timeout=WAIT_S)
-        assert response.count("\n") == 1
-        return asking.returncode, json.loads(response)
+        words = ("request", "BeforeTool", *self._bus, "--input", "-", *more)
+        ended = run_command(*words, stdin=json.dumps(event))
+        return ended.returncode, ended.json()
 
     async def reason(self) -> str | None:
         """Why a tool call is blocked, if it is, by a client in this process."""
@@ -146,12 +144,11 @@ class Serving:
         words: list[str],
         *,
         stderr: int,
-        stdin: int | IO[str] = subprocess.DEVNULL,
         env: dict[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             words,
-            stdin=stdin,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -164,11 +161,3 @@ class Serving:
 def opened(stream: IO[str] | None) -> IO[str]:
     assert stream is not None
     return stream
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for a state that must come."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,8 @@ from hookline.telemetry.otel import OtelTelemetry
 from hookline.telemetry.prometheus import PrometheusTelemetry
 from hookline.telemetry.together import Together
 
+from .fired import input_of, shortened
 from .pins import Row
-from .workspace import INPUTS
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
 
@@ -95,6 +97,13 @@ class TelemetryHost:
 
     def points(self, metric: str) -> list[Any]:
         return self.metrics().get(metric, [])
+
+
+async def run_in_threads(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run this in four event loops at once, each in a thread of its own."""
+    async with asyncio.TaskGroup() as threads:
+        for _ in range(4):
+            threads.create_task(asyncio.to_thread(asyncio.run, work()))
 
 
 def id_of(span: Any) -> int:
@@ -180,7 +189,7 @@ async def telemetry_row(row: Row, folder: Path) -> Row:
     )
     async with system:
         with host.tracer.start_as_current_span("turn"):
-            event_input = row.get("input", INPUTS[HookEventName(event)])
+            event_input = input_of(row, HookEventName(event))
             await system.event_handler.fire(event, event_input)
     names = {id_of(span): span.name for span in host.spans}
     spans = [span for span in host.spans if span.name != "turn"]
@@ -194,4 +203,5 @@ async def telemetry_row(row: Row, folder: Path) -> Row:
         "prometheus": _counted(figures),
     }
     host.close()
-    return then
+    masked: Row = shortened(then)
+    return masked

@@ -7,10 +7,8 @@ What becomes of the objects is recorded only where it says something else.
 from __future__ import annotations
 
 import json
-import logging
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from hookline.translators import HookTranslator, pick_translator, to_wire
 from hookline.translators.genai import GenerateContentRequest
 
 from .pins import Row
+from .recorded_events import warnings_of
 
 _SAMPLE_FILE = Path(__file__).parents[1] / "translators" / "samples.json"
 
@@ -65,7 +64,7 @@ def translate_row(row: Row) -> Row:
     with_objects = _steps(row, field, objects)
     differing = {
         step: dumped(with_objects.get(step))
-        for step in steps.keys() | with_objects.keys()
+        for step in {**steps, **with_objects}
         if not _is_same(
             step, *_compared(name, field, value, objects, steps, with_objects, step)
         )
@@ -126,7 +125,7 @@ def difference(base: Any, changed: Any) -> Any:
 def _steps(row: Row, field: str, value: Any) -> Row:
     """Everything that the row asks for, with the changed values as they are."""
     steps: Row = {}
-    with _logged() as messages:
+    with warnings_of() as messages:
         try:
             translator = pick_translator(value, row.get("sdk", "auto"))
             if "sdk" not in row:
@@ -166,23 +165,6 @@ def _name_of(translator: HookTranslator) -> str:
     return next(n for n in _NAMES if type(pick_translator({}, n)) is type(translator))
 
 
-@contextmanager
-def _logged() -> Iterator[list[str]]:
-    """What is logged meanwhile as a warning."""
-    messages: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
-    handler, logger = Keep(logging.WARNING), logging.getLogger("hookline")
-    logger.addHandler(handler)
-    try:
-        yield messages
-    finally:
-        logger.removeHandler(handler)
-
-
 def choice_row(row: Row) -> Row:
     """Read a ``choice`` of tools, or write a ``toolConfig`` as one."""
     translator = pick_translator({}, row["sdk"])
@@ -205,7 +187,7 @@ def stream_row(row: Row) -> Row:
     translator = pick_translator({}, row["sdk"])
 
     def assembled(chunks: list[Any]) -> Row:
-        with _logged() as messages:
+        with warnings_of() as messages:
             try:
                 whole = translator.assemble_response(iter(chunks))
             except TranslationError as error:

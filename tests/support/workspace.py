@@ -67,10 +67,10 @@ class Workspace:
         self, event: str, *hooks: dict[str, Any], config: Any = None, **group: Any
     ) -> dict[str, Any]:
         """Settings with one group of hooks."""
-        found: dict[str, Any] = {"hooks": {event: [{"hooks": list(hooks), **group}]}}
+        whole: dict[str, Any] = {"hooks": {event: [{"hooks": list(hooks), **group}]}}
         if config is not None:
-            found["hooksConfig"] = config
-        return found
+            whole["hooksConfig"] = config
+        return whole
 
     def config(self, settings: dict[str, Any], **more: Any) -> Config:
         """A Config over settings, in this directory."""
@@ -103,8 +103,8 @@ class Workspace:
 
     def seen(self, name: str = "seen.json") -> dict[str, Any]:
         """What a hook wrote down of its input."""
-        found: dict[str, Any] = json.loads((self.folder / name).read_bytes())
-        return found
+        event_input: dict[str, Any] = json.loads((self.folder / name).read_bytes())
+        return event_input
 
     def ran(self, name: str) -> bool:
         """Whether a hook left its mark."""

@@ -1,9 +1,7 @@
-"""Telemetry is off unless host and settings ask for it (issue 16: OpenTelemetry)."""
+"""Telemetry is off unless host and settings ask for it."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from hookline.settings.model import TelemetryOptions
 from hookline.telemetry.choice import choose_telemetry
 from hookline.telemetry.otel import OtelTelemetry
 from hookline.telemetry.together import Together
+from tests.support.python import run_python
 from tests.support.telemetry_rows import TOOL, TelemetryHost
 
 from .test_together import FailingBackend
@@ -55,15 +54,9 @@ def test_unknown_choice_is_an_error_and_leaves_the_config_free() -> None:
     HookSystem(config)
 
 
-def run_python(code: str, folder: Path) -> list[str]:
+def lines_of(code: str) -> list[str]:
     """The lines that code prints in a process that has nothing imported yet."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(code)
     assert done.returncode == 0, done.stderr
     return (done.stdout + done.stderr).splitlines()
 
@@ -85,8 +78,8 @@ def loaded(*names):
 """
 
 
-def test_nothing_is_loaded_and_exported_before_it_is_asked_for(tmp_path: Path) -> None:
-    """Issue 16: off unless asked for, and nothing on the hot path."""
+def test_nothing_is_loaded_and_exported_before_it_is_asked_for() -> None:
+    """Off unless asked for, and nothing on the hot path."""
     code = f"""{FIRE}
 modules = ("opentelemetry", "hookline.telemetry", "opentelemetry.sdk")
 asyncio.run(fire(HookSystem(Config())))
@@ -100,16 +93,14 @@ print("one shot", loaded("opentelemetry", "opentelemetry.sdk"))
 asyncio.run(fire(HookSystem(Config(), telemetry="otel")))
 print("without a provider", loaded("opentelemetry", "opentelemetry.sdk"))
 """
-    assert run_python(code, tmp_path) == [
+    assert lines_of(code) == [
         "off []",
         "one shot []",
         "without a provider ['opentelemetry']",
     ]
 
 
-def test_missing_package_is_an_error_for_the_argument_and_a_warning_for_settings(
-    tmp_path: Path,
-) -> None:
+def test_missing_package_is_an_error_as_argument_and_a_warning_in_settings() -> None:
     """A host must not lose its hooks over a setting of telemetry."""
     code = f"""
 import sys
@@ -121,7 +112,7 @@ except HooklineError as error:
     print(error)
 asyncio.run(fire(HookSystem(Config(settings=says_otel))))
 """
-    error, *warnings = run_python(code, tmp_path)
+    error, *warnings = lines_of(code)
     assert "install 'opentelemetry-api>=1.30'" in error
     text = "hooksConfig.telemetry is ignored: opentelemetry-api is missing"
     assert str(warnings).count(text) == 1
@@ -130,7 +121,7 @@ asyncio.run(fire(HookSystem(Config(settings=says_otel))))
 def test_providers_of_the_host_are_used_and_settings_are_followed(
     tmp_path: Path,
 ) -> None:
-    """Issue 16: also providers that are set later, and settings that are reloaded."""
+    """Also providers that are set later, and settings that are reloaded."""
     code = f"""{FIRE}
 import json
 from pathlib import Path
@@ -158,7 +149,7 @@ async def set_later():
         await hooks.event_handler.fire("BeforeTool", {TOOL})
 
 async def reloaded():
-    file = Path("s.json")
+    file = Path({str(tmp_path)!r}) / "s.json"
     file.write_text("{{}}")
     config = Config(settings=Settings.from_file(file))
     async with HookSystem(config, reload=True) as hooks:
@@ -178,7 +169,7 @@ data = reader.get_metrics_data().resource_metrics[0].scope_metrics
 print(sorted(metric.name for scope in data for metric in scope.metrics))
 """
     event, hook = ["hookline BeforeTool", False], ["hookline hook no", False]
-    assert run_python(code, tmp_path) == [
+    assert lines_of(code) == [
         f"set later {[event]}",
         f"settings {[hook, event]}",
         "overruled []",

@@ -1,4 +1,4 @@
-"""Counters of verdicts and failures, histograms of time (issue 16: OpenTelemetry)."""
+"""Counters of verdicts and failures, histograms of time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import threading
 import pytest
 
 from hookline.telemetry import instruments
-from tests.support.telemetry_rows import TOOL, TelemetryHost, id_of
+from tests.support.telemetry_rows import TOOL, TelemetryHost, id_of, run_in_threads
 
 
 async def test_a_bucket_leads_to_a_trace_and_keeps_no_more_than_one_span(
     host: TelemetryHost,
 ) -> None:
-    """Issue 16: histograms of time; what waits to be collected stays small."""
+    """Histograms of time; what waits to be collected stays small."""
     async with host.system() as hooks:
         for _ in range(200):
             await hooks.event_handler.fire("BeforeTool", TOOL)
@@ -54,11 +54,7 @@ async def test_threads_lose_no_count(host: TelemetryHost) -> None:
             for _ in range(200):
                 await hooks.event_handler.fire("BeforeTool", TOOL)
 
-        threads = [threading.Thread(target=asyncio.run, args=(work(),)) for _ in "1234"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            await asyncio.to_thread(thread.join)
+        await run_in_threads(work)
     (point,) = host.points("hookline.events")
     assert point.value == 800
 

@@ -1,4 +1,4 @@
-"""The trace goes on where a bus is between host and hooks (issue 16: OpenTelemetry)."""
+"""The trace goes on where a bus is between host and hooks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_trace_goes_over_the_bus_in_memory(host: TelemetryHost) -> None:
 
 
 async def test_an_invalid_request_has_a_span_and_a_count(host: TelemetryHost) -> None:
-    """Issue 16: a request that is refused before any event is seen, too.
+    """A request that is refused before any event is seen, too.
 
     protocol.md#bus
     """

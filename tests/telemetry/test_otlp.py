@@ -1,4 +1,4 @@
-"""Spans and figures reach a receiver of OTLP over HTTP (issue 16: OpenTelemetry)."""
+"""Spans and figures reach a receiver of OTLP over HTTP."""
 
 from __future__ import annotations
 

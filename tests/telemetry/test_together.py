@@ -1,4 +1,4 @@
-"""Nothing that a telemetry backend raises reaches an event (issue 16: telemetry)."""
+"""Nothing that a telemetry backend raises reaches an event."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class BrokenExporter(SpanExporter):
 async def test_broken_processor_changes_neither_verdict_nor_context(
     host: TelemetryHost, processor: SpanProcessor
 ) -> None:
-    """Issue 16: a broken exporter must not change a verdict."""
+    """A broken exporter must not change a verdict."""
     host.tracers.add_span_processor(processor)
     before = get_current()
     result = await verdict(host.system())

@@ -1,4 +1,4 @@
-"""New expectations are put into a hooktest file whose text stays (issue 17)."""
+"""New expectations are put into a hooktest file whose text stays."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_what_cannot_be_kept_is_not_written(text: str, value: dict[str, Any]) ->
 @given(st.text(st.characters(codec="utf-8")), st.integers(0, 1))
 def test_any_text_can_be_expected(text: str, index: int) -> None:
     update = {"message": text, "changed": {text: [text]}, "expect": "block"}
-    found = tomllib.loads(edited(FILE, index, update))
-    assert found["case"][index].items() >= update.items()
+    document = tomllib.loads(edited(FILE, index, update))
+    assert document["case"][index].items() >= update.items()
 
 
 def test_paths_of_the_scratch_project_become_placeholders() -> None:
@@ -83,8 +83,8 @@ def test_paths_of_the_scratch_project_become_placeholders() -> None:
         "changed": {"path": ["/t.x/p/a"]},
         "expect": "x",
     }
-    found = placed(update, {"{cwd}": "/t.x/p", "{server}": ""})
-    assert found == {
+    replaced = placed(update, {"{cwd}": "/t.x/p", "{server}": ""})
+    assert replaced == {
         "message": "in {cwd}",
         "changed": {"path": ["{cwd}/a"]},
         "expect": "x",

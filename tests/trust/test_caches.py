@@ -49,28 +49,28 @@ def caches(project: Project) -> list[Path]:
 
 
 @pytest.mark.parametrize("folder", ["tools", ".hookline/hooks"])
-async def test_a_forged_cache_beside_a_pinned_module_is_not_loaded(
+async def test_forged_cache_beside_a_pinned_module_is_not_loaded(
     project: Project, folder: str
 ) -> None:
-    """Issue 12.11: an unchecked ``.pyc`` replaced a pinned module."""
+    """An unchecked ``.pyc`` replaced a pinned module."""
     guarded(project, folder)
     forge(project, folder)
     assert (await project.fire()).reason == "the good one"
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-Bs -E"])
-async def test_a_cache_is_pinned_where_python_ignores_the_environment(
+async def test_cache_is_pinned_where_python_ignores_the_environment(
     project: Project, option: str
 ) -> None:
     guarded(project, ".hookline/hooks", option)
     forge(project, ".hookline/hooks")
     result = await project.fire()
-    assert [one.cause for one in result.aggregated.hook_results] == [
+    assert [hook.cause for hook in result.aggregated.hook_results] == [
         FailureCause.CHANGED
     ]
 
 
-async def test_a_cache_is_pinned_where_a_script_starts_python_on_its_own(
+async def test_cache_is_pinned_where_a_script_starts_python_on_its_own(
     project: Project,
 ) -> None:
     project.write(".hookline/hooks/helper.py", HELPER)
@@ -84,7 +84,7 @@ async def test_a_cache_is_pinned_where_a_script_starts_python_on_its_own(
     assert result.aggregated.hook_results[0].cause is FailureCause.CHANGED
 
 
-def test_a_cache_is_pinned_for_functions_in_this_process(
+def test_cache_is_pinned_for_functions_in_this_process(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.write(".hookline/helper.py", HELPER)
@@ -113,7 +113,7 @@ async def test_what_is_compiled_is_kept_between_runs_in_a_private_folder(
     assert not list(project.folder.rglob("__pycache__"))
 
 
-async def test_a_hooks_own_variable_does_not_choose_another_folder(
+async def test_hooks_own_variable_does_not_choose_another_folder(
     project: Project,
 ) -> None:
     script = "import sys; print(sys.pycache_prefix, file=sys.stderr); sys.exit(2)"
@@ -127,9 +127,9 @@ async def test_a_hooks_own_variable_does_not_choose_another_folder(
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770])
-def test_a_folder_that_others_can_use_is_not_used(project: Project, mode: int) -> None:
-    found = private_cache(str(project.folder), ())
-    folder = Path(found["PYTHONPYCACHEPREFIX"])
+def test_folder_that_others_can_use_is_not_used(project: Project, mode: int) -> None:
+    cache = private_cache(str(project.folder), ())
+    folder = Path(cache["PYTHONPYCACHEPREFIX"])
     assert folder.is_dir()
     folder.chmod(mode)
     other = private_cache(str(project.folder), ())
@@ -137,7 +137,7 @@ def test_a_folder_that_others_can_use_is_not_used(project: Project, mode: int) -
     assert other["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
-def test_a_link_in_its_place_is_not_used(project: Project) -> None:
+def test_link_in_its_place_is_not_used(project: Project) -> None:
     folder = Path(private_cache(str(project.folder), ())["PYTHONPYCACHEPREFIX"])
     folder.rmdir()
     folder.symlink_to(project.folder)
@@ -149,8 +149,8 @@ def test_no_cache_is_kept_inside_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
-    found = private_cache(str(project.folder), ())
-    assert not found["PYTHONPYCACHEPREFIX"].startswith(str(project.folder))
+    cache = private_cache(str(project.folder), ())
+    assert not cache["PYTHONPYCACHEPREFIX"].startswith(str(project.folder))
 
 
 async def test_what_was_compiled_from_a_swapped_module_is_never_used(

@@ -1,4 +1,4 @@
-"""What changed since an approval is shown soon, whatever the files hold (issue 16)."""
+"""What changed since an approval is shown soon, whatever the files hold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def applied(old: list[str], diff: list[str]) -> list[str]:
     header = next(line for line in diff if line.startswith("@@"))
     start, count = map(int, header.split()[1][1:].split(","))
     body = diff[diff.index(header) + 1 :]
-    kept = [line[1:] for line in body if line[0] in " +"]
+    replaced = [line[1:] for line in body if line[0] in " +"]
     assert [line[1:] for line in body if line[0] in " -"] == old[start - 1 :][:count]
-    return [*old[: start - 1], *kept, *old[start - 1 + count :]]
+    return [*old[: start - 1], *replaced, *old[start - 1 + count :]]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2000, 2999])
-def test_a_change_in_a_long_text_is_one_small_hunk(place: int) -> None:
+def test_change_in_a_long_text_is_one_small_hunk(place: int) -> None:
     old = [f"line {number % 7}" for number in range(3000)]
     new = [*old[:place], "changed", *old[place + 1 :]]
     diff = definition_diff(old, new)

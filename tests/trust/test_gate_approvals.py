@@ -1,4 +1,7 @@
-"""Whether pinned files are unchanged, and when their bytes are read to find out."""
+"""Whether pinned files are unchanged, and when their bytes are read to find out.
+
+How often files are read cannot be seen from outside, so this asks the pins themselves.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def test_bytes_are_read_every_time_while_the_file_is_recent(
     assert reads.count == 6
 
 
-def test_a_changed_file_is_read_once_for_all_that_ask(tmp_path: Path) -> None:
+def test_changed_file_is_read_once_for_all_that_ask(tmp_path: Path) -> None:
     """A project with many hooks and files takes no longer than with one."""
     file = tmp_path / "guard.sh"
     file.write_text("one")

@@ -9,14 +9,24 @@ from pathlib import Path
 import pytest
 
 from hookline.protocol.results import FailureCause
+from hookline.trust import pins, review
 from hookline.trust.gate import HookApproval
-from hookline.trust.pins import MAX_TREE_ENTRIES
 from hookline.trust.records import MAX_EARLIER, load_record
 from tests.support.project import DENY, GUARD, Project
 
+MANY = 500
+
+
+@pytest.fixture
+def many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let 500 be too many: the limit stands, but so many files take long to make."""
+    assert pins.MAX_TREE_ENTRIES == 20_000
+    for module in (pins, review):
+        monkeypatch.setattr(module, "MAX_TREE_ENTRIES", MANY)
+
 
 async def test_file_that_is_too_large_to_check_blocks_at_once(project: Project) -> None:
-    """Issue 26.14: ``truncate -s 200G .hookline/x`` was read to its end."""
+    """``truncate -s 200G .hookline/x`` was read to its end."""
     project.guarded()
     project.trust()
     os.truncate(project.write(".hookline/x", ""), 200 << 30)
@@ -25,12 +35,13 @@ async def test_file_that_is_too_large_to_check_blocks_at_once(project: Project) 
     assert time.monotonic() - began < 10
 
 
-def fill(folder: Path, count: int) -> None:
-    """Put empty files into a folder."""
-    for number in range(count):
+def fill(folder: Path) -> None:
+    """Put more empty files into a folder than there may be."""
+    for number in range(MANY + 1):
         (folder / str(number)).touch()
 
 
+@pytest.mark.usefixtures("many_files")
 async def test_folder_that_is_filled_up_counts_as_changed(project: Project) -> None:
     """Too many files to check: no other hook's verdict is lost."""
     lists = project.write("lists/words.txt", "secret").parent
@@ -40,34 +51,37 @@ async def test_folder_that_is_filled_up_counts_as_changed(project: Project) -> N
     project.trust()
     async with project.system() as hooks:
         await hooks.event_handler.fire_before_tool_event("x", {})
-        fill(lists, MAX_TREE_ENTRIES + 1)
+        fill(lists)
         running = await hooks.event_handler.fire_before_tool_event("x", {})
     for result in (running, await project.fire()):
-        one, two = result.aggregated.hook_results
-        assert one.cause is FailureCause.CHANGED
-        assert "were added since it was approved" in (one.error or "")
-        assert (two.cause, two.stderr.strip()) == (None, "the guard says no")
+        first_ran, second_ran = result.aggregated.hook_results
+        assert first_ran.cause is FailureCause.CHANGED
+        assert "were added since it was approved" in (first_ran.error or "")
+        assert second_ran.cause is None
+        assert second_ran.stderr.strip() == "the guard says no"
 
 
+@pytest.mark.usefixtures("many_files")
 def test_folder_with_too_many_files_cannot_be_approved(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lists = project.write("lists/words.txt", "secret").parent
-    fill(lists, MAX_TREE_ENTRIES + 1)
+    fill(lists)
     project.guarded(trustFiles=["lists"])
     assert project.trust() == 1
     message = capsys.readouterr().err
-    assert f"{lists} holds more than {MAX_TREE_ENTRIES} files" in message
+    assert f"{lists} holds more than {MANY} files" in message
     assert project.record_files() == []
 
 
+@pytest.mark.usefixtures("many_files")
 async def test_pattern_with_too_many_matches_counts_as_changed(
     project: Project,
 ) -> None:
     tools = project.write("tools/a.sh", DENY).parent
     project.settings({**GUARD, "command": "for f in tools/*; do . $f; done"})
     project.trust()
-    fill(tools, MAX_TREE_ENTRIES + 1)
+    fill(tools)
     result = await project.fire()
     assert result.aggregated.hook_results[0].cause is FailureCause.CHANGED
 

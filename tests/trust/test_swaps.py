@@ -1,4 +1,4 @@
-"""Foreign files give no verdict while folders are exchanged (issue 12.8, 12.11)."""
+"""Foreign files give no verdict while folders are exchanged."""
 
 from __future__ import annotations
 

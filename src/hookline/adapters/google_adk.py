@@ -290,6 +290,7 @@ class HooklinePlugin(BasePlugin):
         if call.response is not None and call.stop_reason is None:
             return LlmResponse(content=_content(call.text))
         invocation.has_no_answer |= run is invocation.run
+        invocation.agents.pop(who, None)  # a subagent without an answer has no stop
         reason = call.stop_reason or call.reason
         return LlmResponse(content=invocation.refusal(callback_context, reason))
 

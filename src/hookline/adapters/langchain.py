@@ -214,9 +214,9 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
             )
         )
         if can_wait:
-            answer = _answer_of_person(asked, call)
+            question, answer = _answer_of_person(asked, call)
             decision, detail = _decision(asked, answer)
-            if call.question is None:
+            if question is None:
                 pass
             elif decision == "respond":
                 own = {"name": asked["name"], "tool_call_id": asked["id"] or ""}
@@ -226,7 +226,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
                 edited = turn.begin_tool(asked["name"], detail, confirm=True)
                 call = await wait.hooks(edited)
             else:
-                call.decide(decision == "approve", detail)
+                call.decide(decision == "approve", detail, earlier=question)
         if call.refused:
             return _refusal(asked, call.message, {"stop_reason": call.stop_reason})
         ran: ToolCall = {**asked, "args": call.tool_input}
@@ -572,8 +572,12 @@ def _with_input(block: Any, ran: Update) -> Any:
     return {key: new.get(key, value) for key, value in block.items()}
 
 
-def _answer_of_person(asked: Mapping[str, Any], call: HookedToolCall) -> Any:
+def _answer_of_person(
+    asked: Mapping[str, Any], call: HookedToolCall
+) -> tuple[str | None, Any]:
     """Interrupt the run until a person answers the question of a call.
+
+    Returns what they were asked, also where hooks do not ask it again, and the answer.
 
     LangGraph gives answers to the interrupts of a step by their order, and the tool may
     have interrupts of its own. So the first entry among the answers is a note of what
@@ -591,13 +595,20 @@ def _answer_of_person(asked: Mapping[str, Any], call: HookedToolCall) -> Any:
     step = get_config()["configurable"]
     scratchpad, note = step[_SCRATCHPAD], {KEY: question}
     at = scratchpad.interrupt_counter()
-    noted = scratchpad.resume[at] if at < len(scratchpad.resume) else None
+    entries = scratchpad.resume[at:]
+    noted = entries[0] if entries else None
+    answer = entries[1] if len(entries) > 1 else None
     if noted != note:
         if noted is not None or question is not None:
-            scratchpad.get_null_resume(True)
+            latest = scratchpad.get_null_resume(True)
+            answer = latest if answer is None else answer
         scratchpad.resume[at:] = [note]
         step["__pregel_send"]([("__resume__", [*scratchpad.resume])])
-    return None if question is None else interrupt(question)
+    if question is not None:
+        return call.question, interrupt(question)
+    if noted is None or noted[KEY] is None:
+        return None, None
+    return noted[KEY]["description"], answer
 
 
 def _decision(asked: Mapping[str, Any], answer: Any) -> tuple[str, Any]:

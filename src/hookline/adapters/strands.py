@@ -290,8 +290,11 @@ class HooklineHooks:
         at = calls.index(this)
         # Strands finds an answer by the id of the call and the interrupt's name.
         name = f"{_KEY}-{at}" if at else _KEY
-        agreed = default_evaluate(event.interrupt(name, reason=asked[at]["reason"]))
-        return await self._wait(begin(confirm=agreed))
+        question = asked[at]["reason"]
+        agreed = default_evaluate(event.interrupt(name, reason=question))
+        call = await self._wait(begin(confirm=agreed))
+        call.decide(agreed, earlier=question["reason"])
+        return call
 
     async def _on_result(self, event: hooks.AfterToolCallEvent[Any]) -> None:
         if event.cancel_message is not None:

@@ -194,7 +194,9 @@ class MessagesHooks(HttpHooks):
         # Calls that are not allowed have to be left out, in every mode.
         is_restricted = model_request.call.allowed_names is not None
         is_needed = self.hooks.buffering.is_needed
-        if is_sse and not (is_restricted or await self.wait.hooks(is_needed())):
+        # What the SDK asked for whole has been read: nobody would listen.
+        can_listen = is_sse and not http.is_stream_consumed
+        if can_listen and not (is_restricted or await self.wait.hooks(is_needed())):
             model_request.listen(http)
             return http
         read = http.aread if self.wait.is_async else http.read

@@ -218,7 +218,9 @@ class HttpHooks:
         if call.allowed_names is None:
             if not await self.wait.hooks(self.session.has_hooks(_AFTER_MODEL)):
                 return response
-            if is_stream and not await self.wait.hooks(
+            # What the SDK asked for whole has been read: nobody would listen.
+            can_listen = is_stream and not response.is_stream_consumed
+            if can_listen and not await self.wait.hooks(
                 self.hooks.buffering.is_needed()
             ):
                 model_request.listen(response)

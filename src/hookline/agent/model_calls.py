@@ -356,10 +356,16 @@ async def prepare_call(
     if before.modified_request is not None:
         request = before.modified_request
     chosen = _translator_for(config, translator, request)
-    for message in (selected.system_message, before.system_message):
-        request = with_message(chosen, request, message)
     names = [n for n in (selected.allowed_names, before.allowed_names) if n is not None]
     allowed = frozenset.intersection(*names) if names else None
+    if allowed is not None and before.allowed_names not in (None, allowed):
+        # BeforeModel chose tools that the selection had left out.
+        present = chosen.to_hook_llm_request(request).tool_config
+        wanted = {} if present is None else to_wire(present)
+        wanted |= {"allowedFunctionNames": sorted(allowed)}
+        request, _ = _restricted(chosen, request, wanted, allowed)
+    for message in (selected.system_message, before.system_message):
+        request = with_message(chosen, request, message)
     return structs.replace(prepared, modified_request=request, allowed_names=allowed)
 
 

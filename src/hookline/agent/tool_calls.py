@@ -18,7 +18,7 @@ from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode, same_json
 from hookline.protocol.outputs import HookOutput
-from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.results import ProcessedHookResult, blocking_reasons
 from hookline.settings.model import OnFailure
 
 from .firing import ConfigOrEvents, events_of, fire
@@ -354,19 +354,23 @@ class HookedToolCall(Struct):
         else:
             self.refuse(refusal)
 
-    def decide(self, approved: bool, message: str | None = None) -> None:
+    def decide(
+        self, approved: bool, message: str | None = None, *, earlier: str | None = None
+    ) -> None:
         """Answer the ``question`` of this call; without one nothing is decided.
 
-        ``message`` is what a person who declines tells the model.
+        ``message`` is what a person who declines tells the model. ``earlier`` is what
+        they answered where hooks were fired again since: a no holds, asked or not.
         """
-        if self.question is None:
+        question = self.question or (None if self.refused else earlier)
+        if question is None:
             return
-        question, self.question = self.question, None
-        self._refused = self.refusal = None
-        if approved:
-            self._annotate(_told(self.changed_names))
-        else:
+        if not approved:
+            self.question = None
             self.refuse(_declined("\n".join(filter(None, [question, message]))))
+        elif self.question is not None:
+            self.question = self._refused = self.refusal = None
+            self._annotate(_told(self.changed_names))
 
     def refuse(self, result: ToolResult) -> None:
         """Give this result in place of a run."""
@@ -414,18 +418,22 @@ class HookedToolCall(Struct):
             details=structs.asdict(question),
         )
         self._annotate(notice.system_message)
+        unavailable = _blocked(f"{question.reason} (confirmation is not available)")
         if confirm is not None:
-            return (
-                None
-                if await _is_confirmed(confirm, question)
-                else _declined(question.reason)
-            )
+            try:
+                answer = confirm(question)
+                agreed = (await answer if isawaitable(answer) else answer) is True
+            # The host's own code: if asking fails, the user has not agreed.
+            except Exception as error:  # noqa: BLE001
+                logger.warning("confirm raised %r: the call is refused", error)
+                return unavailable
+            return None if agreed else _declined(question.reason)
         if defer:
             self.question = question.reason
             return _blocked(f"{question.reason} (waiting for a decision)")
         if settings.global_options.on_ask is OnFailure.ALLOW:
             return None
-        return _blocked(f"{question.reason} (confirmation is not available)")
+        return unavailable
 
     def _annotate(self, message: str | None) -> None:
         if message:
@@ -445,7 +453,7 @@ class HookedToolCall(Struct):
             self.contexts.append(output.additional_context)
         if output.is_blocking:
             # The tool has run and nothing is undone, but the model gets the reason.
-            self._annotate(output.effective_reason)
+            self._annotate("\n".join(blocking_reasons(after.aggregated)))
         self._annotate(after.system_message)
         suppress = after.suppress_output or result.suppress_display
         result = structs.replace(result, suppress_display=suppress)
@@ -503,16 +511,6 @@ async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:
     except Exception as error:  # noqa: BLE001
         return failed(error)
     return as_result(value)
-
-
-async def _is_confirmed(confirm: Confirm, question: Confirmation) -> bool:
-    try:
-        answer = confirm(question)
-        return (await answer if isawaitable(answer) else answer) is True
-    # The host's own code: if asking fails, the user has not agreed.
-    except Exception as error:  # noqa: BLE001
-        logger.warning("confirm raised %r: treated as declined", error)
-        return False
 
 
 def _declined(question: str) -> ToolResult:

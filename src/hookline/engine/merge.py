@@ -175,11 +175,14 @@ def _merge_alone(output: HookOutput) -> HookOutput:
 
 def _with_permission(merged: HookOutput, outputs: Outputs) -> HookOutput:
     """Let ``permissionDecision`` say what the merge says, if any hook used it."""
-    if not any(output.permission for output in outputs) or merged.decision is None:
+    if not any(output.permission for output in outputs):
         return merged
-    permission = Decision.DENY if merged.is_blocking else merged.decision
-    specific = {**merged.hook_specific_output, "permissionDecision": permission.value}
+    specific = dict(merged.hook_specific_output)
+    specific.pop("permissionDecision", None)  # a stop takes an allow back
     specific.pop("permissionDecisionReason", None)
+    if merged.decision is not None:
+        permission = Decision.DENY if merged.is_blocking else merged.decision
+        specific["permissionDecision"] = permission.value
     if merged.reason is not None:
         specific["permissionDecisionReason"] = merged.reason
     return structs.replace(merged, hook_specific_output=specific)

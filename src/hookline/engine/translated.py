@@ -159,14 +159,14 @@ def _gemini_answer(result: HookExecutionResult) -> Wire | None:
     """What Gemini CLI takes from a hook beyond our own table; None for nothing.
 
     It reads JSON whatever the exit code, stderr where stdout is empty, and any text as
-    a deny where the exit code is above 1. Half an answer is never read.
+    a deny where the exit code is above 1. Half an answer is never read as JSON.
     """
     code, is_broken = result.exit_code, result.cause is FailureCause.OUTPUT
     if code is None or code < 0 or (is_broken and result.raw_output is None):
         return None
-    text = result.stdout or ("" if result.truncated else result.stderr)
+    text = result.stdout or result.stderr
     try:
-        said = parse_answer(text)[0]
+        said = None if result.truncated else parse_answer(text)[0]
     except BrokenAnswerError:
         said = None
     denies = said is not None and said.get("decision") in ("deny", "block")

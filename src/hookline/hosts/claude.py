@@ -292,8 +292,8 @@ def _refusing(verdict: Verdict) -> Wire:
     """The block of a prompt."""
     if not verdict.blocked and not verdict.stopped:
         return {}
-    reason = verdict.reason or verdict.stop_reason or _BLOCKED
-    refusal = {"decision": "block", "reason": reason}
+    reason = verdict.reason if verdict.blocked else verdict.stop_reason
+    refusal = {"decision": "block", "reason": reason or _BLOCKED}
     return _stopping(verdict) | refusal | _shown(verdict.message)
 
 

@@ -131,7 +131,7 @@ class VSCodeHost(claude.ClaudeHost):
             case _E.AfterAgent if verdict.stopped:
                 return _session_ends(verdict)
             case _E.AfterAgent if verdict.blocked:
-                reason = verdict.reason or _BLOCKED
+                reason = verdict.refusal() or _BLOCKED
                 block = {"decision": "block", "reason": reason}
                 return json_answer(
                     {

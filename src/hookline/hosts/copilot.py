@@ -181,7 +181,9 @@ class CopilotHost:
     def refuse(self, reason: str) -> Answer:
         """Copilot ignores the keys of other events: together they block every one."""
         denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
-        return json_answer(denied | {"decision": "block", "reason": reason})
+        # Under PascalCase names it obeys Claude Code's shape alone.
+        claude = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **denied}}
+        return json_answer(denied | claude | {"decision": "block", "reason": reason})
 
 
 def own_event(name: str) -> str:

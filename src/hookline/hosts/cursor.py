@@ -177,8 +177,10 @@ class CursorHost:
                 reason = verdict.refusal() or _BLOCKED
                 return json_answer({"continue": False, "user_message": reason})
             case _E.AfterAgent | _E.SubagentStop if not verdict.stopped:
-                reason = (verdict.reason or _BLOCKED) if verdict.blocked else ""
-                return json_answer({"followup_message": reason})
+                if not verdict.blocked:
+                    return json_answer({"followup_message": ""})
+                reason = verdict.refusal() or _BLOCKED
+                return json_answer({"followup_message": reason}, Effect.MESSAGE)
             case _E.SessionStart:
                 return json_answer({"additional_context": verdict.told()})
             case _E.PreCompress:

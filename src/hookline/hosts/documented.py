@@ -218,7 +218,8 @@ class GooseHost(_PlainHost):
         if event.event is _E.BeforeTool and ends:
             return self._refusal(verdict)
         if event.event is _E.AfterAgent and verdict.blocked and not verdict.stopped:
-            return self.refuse(verdict.reason or _BLOCKED)
+            answer = self.refuse(verdict.refusal() or _BLOCKED)
+            return structs.replace(answer, expressed=frozenset({Effect.MESSAGE}))
         return Answer()
 
     def refuse(self, reason: str) -> Answer:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import describe, encode, text_of
-from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.results import ProcessedHookResult, blocking_reasons
 
 from .tools import ToolCall
 
@@ -266,7 +266,7 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
     """
     listed = list(results)
     finals = [one.final_output for one in listed if one.final_output is not None]
-    objections = [one for one in finals if one.is_blocking]
+    objections = [why for one in listed for why in blocking_reasons(one.aggregated)]
     withheld = [one for one in finals if one.withholds_result]
     blocked = any(one.blocked for one in listed) or bool(objections)
     asking = [one for one in listed if one.ask]
@@ -274,7 +274,7 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
     others += [one.reason for one in withheld]
     specific = [one.hook_specific_output for one in finals]
     reasons = [one.reason for one in listed if one.blocked]
-    reasons += [one.effective_reason for one in objections] if not any(reasons) else []
+    reasons += objections if not any(reasons) else []
     told = reasons if blocked else others
     contexts = [one.get("additionalContext") for one in specific]
     return Verdict(

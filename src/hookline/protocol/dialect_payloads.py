@@ -115,6 +115,8 @@ def claude_output(
     if isinstance(updated, dict):
         ours["tool_input"] = _our_tool_input(CLAUDE, name, updated, given)
         ours["replacesToolInput"] = True
+    elif updated is not None:
+        ours["tool_input"] = updated  # of a wrong type: it is ignored with a warning
     replaced = [ours.pop(key, None) for key in _REPLACED_OUTPUTS]
     said = {**wire, "hookSpecificOutput": ours}
     output = next((one for one in replaced if one is not None), None)

@@ -225,6 +225,8 @@ def event_fields(event: HookEventName, given: Mapping[str, Any]) -> Fields:
 
 def with_defaults(event: HookEventName, given: Mapping[str, Any]) -> Fields:
     """The fields of an event under their own names, with those that it always has."""
+    if not hasattr(given, "items"):
+        raise ValueError(f"expected an object, got {given!r:.100}")
     named = {_ALIASES.get(key, key): value for key, value in given.items()}
     fields = {k: v for k, v in named.items() if k not in BASE_FIELDS}
     for name, default in _DEFAULTS.get(event, {}).items():

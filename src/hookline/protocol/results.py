@@ -246,6 +246,15 @@ def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
     return {"reason": reason, "hookSpecificOutput": strictest[event]}
 
 
+def blocking_reasons(aggregated: AggregatedHookResult) -> list[str]:
+    """Why hooks block, each reason once, also where an event cannot be blocked."""
+    final = aggregated.final_output
+    blocking = [output for output in aggregated.all_outputs if output.is_blocking]
+    if not blocking and final is not None and final.is_blocking:
+        blocking = [final]  # nobody's own: a failure policy may have written it
+    return list(dict.fromkeys(output.effective_reason for output in blocking))
+
+
 def process_common_hook_output_fields(
     aggregated: AggregatedHookResult, event: HookEventName
 ) -> ProcessedHookResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from agent_framework import (
@@ -35,15 +35,15 @@ from tests.adapters.scenarios import Scenario, ScenarioDriver
 class ScriptedClient(
     FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]
 ):
-    """Gives replies one by one, and keeps what it was sent."""
+    """Answers by a script, and keeps what it was sent."""
 
     def __init__(
         self,
-        *replies: ScriptedReply | str,
+        reply: Callable[[int], ScriptedReply],
         requests: list[ModelRequest] | None = None,
     ) -> None:
         super().__init__()
-        self.replies = list(replies)
+        self._script = reply
         self.requests = [] if requests is None else requests
 
     def _inner_get_response(
@@ -72,8 +72,7 @@ class ScriptedClient(
         names = [tool.name for tool in options.get("tools") or []]
         text = "\n".join(_line(m.role, one) for m in messages for one in m.contents)
         self.requests.append(ModelRequest(text, names))
-        given = self.replies.pop(0) if self.replies else "the end"
-        reply = ScriptedReply(given) if isinstance(given, str) else given
+        reply = self._script(len(self.requests) - 1)
         text_part = [Content.from_text(reply.text)] if reply.text else []
         return [*text_part, *_calls(reply, len(self.requests))]
 
@@ -130,9 +129,17 @@ def agent_with(
     """An agent whose hooks may take as long as they need."""
     if interceptor is None:
         return Agent(client=client, tools=tools)
-    with warnings.catch_warnings(action="ignore"):  # they call it experimental
-        bundle = create_agent_hooks_middleware([interceptor], timeout=None, **options)
+    bundle = bundle_of(interceptor, **options)
     return Agent(client=client, tools=tools, middleware=[bundle])
+
+
+def bundle_of(
+    interceptor: HooklineInterceptor | AllowAll,
+    timeout: float | None = None,
+    **options: Any,
+) -> Any:
+    with warnings.catch_warnings(action="ignore"):  # they call it experimental
+        return create_agent_hooks_middleware([interceptor], timeout=timeout, **options)
 
 
 class AgentHooksDriver(ScenarioDriver):
@@ -154,7 +161,7 @@ class AgentHooksDriver(ScenarioDriver):
     async def play(
         self, session: Session | None, scenario: Scenario, entry: str
     ) -> None:
-        client = ScriptedClient(*scenario.replies, requests=scenario.requests)
+        client = ScriptedClient(scenario.reply, scenario.requests)
         resolver = Person(scenario.answers[0]) if scenario.answers else None
         interceptor: Any = self.bare
         if session is not None:
@@ -163,7 +170,12 @@ class AgentHooksDriver(ScenarioDriver):
         thread = agent.create_session()
         try:
             for turn in scenario.turns:
-                answer = await ask(agent, turn, entry, scenario.shown, session=thread)
+                try:
+                    answer = await ask(agent, turn, entry, scenario.shown, thread)
+                except InterceptionBlocked as blocked:
+                    answer = blocked.result.verdict.reason or ""
+                    denied = scenario.notes.setdefault("denied at", [])
+                    denied.append(blocked.interception_point.value)
                 scenario.results.append(answer)
         finally:
             asked = resolver.asked if resolver else []
@@ -178,19 +190,11 @@ class ContractDriver(AgentHooksDriver):
 
 
 async def ask(
-    agent: Agent[Any], prompt: str, entry: str, shown: list[str], **options: Any
+    agent: Agent[Any], prompt: str, entry: str, shown: list[str], thread: Any
 ) -> str:
-    """Run an agent; the reason, where it was denied."""
-
-    def show(update: Any) -> None:
-        shown.append(str(update.to_dict()))
-
-    try:
-        if entry == "async":
-            return str((await agent.run(prompt, **options)).text)
-        stream = agent.run(prompt, stream=True, **options)
-        async for update in stream:
-            show(update)
-        return str((await stream.get_final_response()).text)
-    except InterceptionBlocked as blocked:
-        return blocked.result.verdict.reason or ""
+    """Run an agent, and show all that it streams."""
+    if entry == "async":
+        return str((await agent.run(prompt, session=thread)).text)
+    stream = agent.run(prompt, stream=True, session=thread)
+    shown.extend([str(update.to_dict()) async for update in stream])
+    return str((await stream.get_final_response()).text)

@@ -23,8 +23,14 @@ from pydantic import Field
 
 from hookline.adapters.google_adk import HooklinePlugin, HooklineRunner
 from hookline.agent import ScriptedReply, Session
-from hookline.testing.adapters import ModelRequest, Task
-from tests.adapters.scenarios import City, Scenario, ScenarioDriver, answer_for
+from hookline.testing.adapters import ModelRequest
+from tests.adapters.scenarios import (
+    City,
+    Scenario,
+    ScenarioDriver,
+    answer_for,
+    script,
+)
 
 CONFIRM = "adk_request_confirmation"
 SSE = RunConfig.model_validate({"streaming_mode": "sse"})
@@ -44,7 +50,7 @@ class ScriptedLlm(BaseLlm):
         reply = self.reply(len(self.seen) - 1)
         parts = [types.Part(text=reply.text)] if reply.text else []
         if stream:
-            for part in [types.Part(text=one) for one in reply.text]:
+            for part in [types.Part(text=letter) for letter in reply.text]:
                 content = types.Content(role="model", parts=[part])
                 yield LlmResponse(content=content, partial=True)
         parts += [
@@ -57,14 +63,7 @@ class ScriptedLlm(BaseLlm):
 
 def scripted(*replies: ScriptedReply | str) -> ScriptedLlm:
     """A model with these replies, and "the end" after the last one."""
-    known = [ScriptedReply(one) if isinstance(one, str) else one for one in replies]
-    task = Task(replies=known)
-    return ScriptedLlm(reply=task.reply)
-
-
-def call(name: str, **args: Any) -> ScriptedReply:
-    """A reply that calls one tool."""
-    return ScriptedReply(calls=((name, args),))
+    return ScriptedLlm(reply=script(*replies))
 
 
 def user(text: str) -> types.Content:
@@ -78,13 +77,13 @@ def text_of(event: Event) -> str:
 
 def answer_of(events: Sequence[Event]) -> str:
     """What an application shows as the result: the text of the last final response."""
-    final = [text_of(one) for one in events if one.is_final_response()]
+    final = [text_of(event) for event in events if event.is_final_response()]
     return next((text for text in reversed(final) if text), "")
 
 
 def questions_of(events: Sequence[Event]) -> list[types.FunctionCall]:
     """What a run asks a person."""
-    calls = [fc for one in events for fc in one.get_function_calls()]
+    calls = [fc for event in events for fc in event.get_function_calls()]
     return [fc for fc in calls if fc.name == CONFIRM]
 
 
@@ -109,7 +108,8 @@ def _path(question: types.FunctionCall) -> Any:
 
 def sent(request: LlmRequest) -> str:
     """All text of a request, calls and results included."""
-    lines = [_line(part) for one in request.contents for part in one.parts or []]
+    parts = [part for content in request.contents for part in content.parts or []]
+    lines = [*map(_line, parts)]
     system = str(request.config.system_instruction or "")
     lines.insert(0, system.replace(_IDENTITY, "").strip())
     return "\n".join(filter(None, lines))
@@ -129,7 +129,7 @@ def _line(part: types.Part) -> str:
 def offered(request: LlmRequest) -> list[str]:
     tools = request.config.tools or []
     declared = [getattr(tool, "function_declarations", None) or [] for tool in tools]
-    return [one.name or "" for some in declared for one in some]
+    return [function.name or "" for functions in declared for function in functions]
 
 
 class AdkDriver(ScenarioDriver):
@@ -176,14 +176,15 @@ class AdkDriver(ScenarioDriver):
             scenario.requests += map(_request, llm.seen)
             scenario.helper_requests += map(_request, helper.seen)
             scenario.agent_requests = {
-                step.name: [_request(one) for one in step.model.seen] for step in steps
+                step.name: [_request(request) for request in step.model.seen]
+                for step in steps
             }
-            kept = await service.get_session(app_name="app", **ids)
-            assert kept is not None
-            scenario.recorded = kept.model_dump_json()
-            scenario.recorded_inputs = inputs(kept.events)
+            stored = await service.get_session(app_name="app", **ids)
+            assert stored is not None
+            scenario.recorded = stored.model_dump_json()
+            scenario.recorded_inputs = inputs(stored.events)
             if scenario.structured:
-                scenario.notes["output"] = kept.state.get("place")
+                scenario.notes["output"] = stored.state.get("place")
 
 
 def _request(request: LlmRequest) -> ModelRequest:
@@ -240,9 +241,9 @@ def _runner(
     *,
     asks: bool = False,
 ) -> Runner:
-    given = {"app_name": "app", "agent": agent, "session_service": service}
+    options = {"app_name": "app", "agent": agent, "session_service": service}
     if session is None:
-        return Runner(**given)
+        return Runner(**options)
     asks = asks or bool(scenario.answers)
     subject = scenario.subject(session)
     asking: dict[str, Any] = {"approval": asks, "confirm": scenario.callback}
@@ -257,7 +258,7 @@ def _runner(
 
 def inputs(events: Sequence[Event]) -> list[dict[str, Any]]:
     """The inputs of the calls that ADK recorded."""
-    calls = [fc for one in events for fc in one.get_function_calls()]
+    calls = [fc for event in events for fc in event.get_function_calls()]
     return [fc.args or {} for fc in calls if fc.name != CONFIRM]
 
 

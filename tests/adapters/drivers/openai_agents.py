@@ -9,15 +9,23 @@ from typing import Any
 
 from agents import (
     Agent,
+    FunctionTool,
     ModelSettings,
     RunConfig,
     Runner,
     RunState,
     SQLiteSession,
+    ToolOutputText,
     function_tool,
     handoff,
 )
-from agents.testing import ModelCall, ScriptedModel, assistant_message, function_call
+from agents.testing import (
+    ModelCall,
+    ModelStep,
+    ScriptedModel,
+    assistant_message,
+    function_call,
+)
 
 from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 from hookline.agent import ScriptedReply, Session
@@ -31,7 +39,12 @@ async def _asks_about_a(_ctx: Any, params: dict[str, Any], _id: str) -> bool:
     return bool(params["path"] == "a")
 
 
+async def _never_asks(_ctx: Any, _params: dict[str, Any], _id: str) -> bool:
+    return False
+
+
 FUNCTIONS: dict[Any, Any] = {
+    "never asks": _never_asks,
     "says sorry": lambda _, error: f"sorry: {error}",
     "asks about a": _asks_about_a,
     "always asks": lambda *_: True,
@@ -40,6 +53,36 @@ FUNCTIONS: dict[Any, Any] = {
     ),
 }
 """What options of tools and handoffs in a row name."""
+
+
+def in_parts(path: str) -> Any:
+    """Give a result in parts."""
+    return [ToolOutputText(text=path)]
+
+
+@function_tool(output_type=City)
+def declared(path: str) -> City:
+    """Give a result of a declared type."""
+    return City(name=path)
+
+
+def with_default(path: str, mode: str = "all") -> str:
+    """Have a parameter that a policy may not see."""
+    return f"{path} {mode}"
+
+
+async def _invoke(_ctx: Any, arguments: str) -> str:
+    raise ValueError(f"not {json.loads(arguments)['path']}")
+
+
+by_hand = FunctionTool("by_hand", "By hand.", {}, _invoke, strict_json_schema=False)
+TOOLS: dict[str, Any] = {
+    "in_parts": in_parts,
+    "declared": declared,
+    "with_default": with_default,
+    "by_hand": by_hand,
+}
+"""Tools that only this SDK has."""
 
 
 class OpenAIAgentsDriver(ScenarioDriver):
@@ -77,14 +120,7 @@ class OpenAIAgentsDriver(ScenarioDriver):
                 scenario.requests += map(request_of, model.calls)
                 scenario.helper_requests += map(request_of, helper_model.calls)
                 if scenario.options.get("shows_settings"):
-                    scenario.notes["settings"] = [
-                        {
-                            name: value
-                            for name, value in one.model_settings.to_json_dict().items()
-                            if value is not None
-                        }
-                        for one in model.calls
-                    ]
+                    scenario.notes["settings"] = [*map(_settings, model.calls)]
                 scenario.recorded += repr(await memory.get_items())
 
 
@@ -108,7 +144,7 @@ async def _turn(
             runner, entry, agent, given, options=options, shown=scenario.shown
         )
         scenario.questions += [
-            [one.tool_name, one.arguments] for one in result.interruptions
+            [call.tool_name, call.arguments] for call in result.interruptions
         ]
         answer = scenario.take_answer() if result.interruptions else None
         if answer is None:
@@ -129,17 +165,31 @@ async def _turn(
         scenario.notes["history"] = items
     scenario.recorded = repr((items, result.new_items, result.raw_responses))
     scenario.recorded_inputs = [
-        json.loads(item["arguments"])
+        _input(item["arguments"])
         for item in items
         if item.get("type") == "function_call"
     ]
 
 
+def _input(arguments: str) -> Any:
+    """The input of a call; the text of the model where it is no JSON."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
+
+
 def _agent(scenario: Scenario, model: Any, helper_model: Any) -> Agent[Any]:
     options = scenario.options
+    functions: list[Any] = list(scenario.functions())
+    functions += [TOOLS[name] for name in options.get("peculiar_tools", ())]
     tools: list[Any] = [
-        function_tool(one, **_named(options.get("tools", {}).get(one.__name__, {})))
-        for one in scenario.functions()
+        function
+        if isinstance(function, FunctionTool)
+        else function_tool(
+            function, **_named(options.get("tools", {}).get(function.__name__, {}))
+        )
+        for function in functions
     ]
     agent: Agent[Any] = Agent(
         name="Worker",
@@ -178,8 +228,8 @@ def _handoff(helper: Agent[Any], agent: Agent[Any], scenario: Scenario) -> Any:
         return helper
     if kind == "with input":
 
-        async def take(_: Any, given: City) -> None:
-            scenario.tools.ran.append(("taken over", {"name": given.name}))
+        async def take(_: Any, city: City) -> None:
+            scenario.tools.ran.append(("taken over", {"name": city.name}))
 
         return handoff(helper, input_type=City, on_handoff=take)
     return handoff(helper, **_named(kind)) if kind else helper
@@ -188,27 +238,34 @@ def _handoff(helper: Agent[Any], agent: Agent[Any], scenario: Scenario) -> Any:
 def _model(
     replies: Sequence[Any], reply: Callable[[int], ScriptedReply], ids: str = "call"
 ) -> Any:
-    count = len(replies) + 10
-    return ScriptedModel([output_of(reply(at), at, ids) for at in range(count)])
+    errors = {
+        at: ModelStep(error=answer)
+        for at, answer in enumerate(replies)
+        if isinstance(answer, Exception)
+    }
+    return ScriptedModel(
+        errors.get(at) or output_of(reply(at), at, ids)
+        for at in range(len(replies) + 10)
+    )
 
 
 async def _ran(
-    runner: Any, entry: str, *given: Any, options: dict[str, Any], shown: list[str]
+    runner: Any, entry: str, *arguments: Any, options: dict[str, Any], shown: list[str]
 ) -> Any:
     if entry == "async":
-        return await runner.run(*given, **options)
+        return await runner.run(*arguments, **options)
     if entry == "sync":
-        return await asyncio.to_thread(_run_sync, runner, given, options)
-    result = runner.run_streamed(*given, **options)
+        return await asyncio.to_thread(_run_sync, runner, arguments, options)
+    result = runner.run_streamed(*arguments, **options)
     shown.extend([repr(event) async for event in result.stream_events()])
     return result
 
 
-def _run_sync(runner: Any, given: Any, options: dict[str, Any]) -> Any:
+def _run_sync(runner: Any, arguments: Any, options: dict[str, Any]) -> Any:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return runner.run_sync(*given, **options)
+        return runner.run_sync(*arguments, **options)
     finally:
         asyncio.set_event_loop(None)
         loop.close()
@@ -217,8 +274,8 @@ def _run_sync(runner: Any, given: Any, options: dict[str, Any]) -> Any:
 def output_of(reply: ScriptedReply, at: int, ids: str = "call") -> list[Any]:
     text = [assistant_message(reply.text)] if reply.text else []
     return text + [
-        function_call(name, dict(given), call_id=f"{ids}-{at}-{index}")
-        for index, (name, given) in enumerate(reply.calls)
+        function_call(name, arguments, call_id=f"{ids}-{at}-{index}")
+        for index, (name, arguments) in enumerate(reply.calls)
     ]
 
 
@@ -231,6 +288,11 @@ def request_of(call: ModelCall) -> ModelRequest:
         items = [{"role": "user", "content": items}]
     instructions = [call.system_instructions] if call.system_instructions else []
     return ModelRequest("\n".join([*instructions, *map(_line, items)]), names)
+
+
+def _settings(call: ModelCall) -> dict[str, Any]:
+    settings = call.model_settings.to_json_dict()
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _line(item: Any) -> str:

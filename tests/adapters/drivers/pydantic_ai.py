@@ -5,23 +5,38 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import date
 from typing import Any
 
 from pydantic_ai import (
     Agent,
+    Choice,
+    Choices,
     DeferredToolRequests,
     DeferredToolResults,
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelResponse,
+    ModelRetry,
     NativeOutput,
     PromptedOutput,
+    RunContext,
+    TextOutput,
     TextPart,
     Tool,
     ToolApproved,
     ToolCallPart,
     ToolFailed,
+    ToolOutput,
+    ToolReturn,
+)
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    BatchModelRequests,
+    NativeTool,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.native_tools import WebSearchTool
 
 from hookline.adapters.pydantic_ai import HooklineCapability
 from hookline.agent import ScriptedReply, Session
@@ -39,13 +54,24 @@ class FakeModel:
     ) -> None:
         self._reply = reply
         self.requests = [] if requests is None else requests
-        self.model = FunctionModel(self._request, stream_function=self._stream)
+        self.settings: list[Any] = []
+        self.model = FunctionModel(
+            self._request,
+            stream_function=self._stream,
+            profile={
+                "supports_json_schema_output": True,
+                "supports_json_object_output": True,
+                "supported_native_tools": frozenset({WebSearchTool}),
+            },
+        )
 
     def _take(self, messages: list[ModelMessage], info: AgentInfo) -> ScriptedReply:
         parts = [part for message in messages for part in message.parts]
         lines = [info.instructions or "", *map(_line, parts)]
         text = "\n".join(filter(None, lines))
         names = [tool.name for tool in info.function_tools]
+        names += [tool.kind for tool in info.model_request_parameters.native_tools]
+        self.settings.append(info.model_settings)
         self.requests.append(ModelRequest(text, names))
         return self._reply(len(self.requests) - 1)
 
@@ -169,7 +195,9 @@ class PydanticAIDriver(ScenarioDriver):
         agent = _agent(session, scenario, fake)
         shown = Shown(scenario.shown)
         common: dict[str, Any] = {"conversation_id": scenario.conversation}
-        history: list[ModelMessage] = []
+        history = ModelMessagesTypeAdapter.validate_python(
+            scenario.options.get("history", [])
+        )
         for turn in scenario.turns:
             await ENTRIES[entry](
                 agent, shown, user_prompt=turn, message_history=history, **common
@@ -203,42 +231,139 @@ class PydanticAIDriver(ScenarioDriver):
             scenario.results.append("waiting" if waits else str(shown.output))
             scenario.recorded = str(shown.messages)
             scenario.recorded_inputs = _inputs(shown.messages)
+            if scenario.options.get("shows_settings"):
+                scenario.notes["settings"] = fake.settings
+            if scenario.options.get("shows_history"):
+                scenario.notes["history"] = [
+                    {
+                        name: value
+                        for name in KEPT
+                        if (value := getattr(part, name, None))
+                    }
+                    for message in shown.messages
+                    for part in message.parts
+                ]
+
+
+KEPT = ("part_kind", "content", "args", "outcome", "metadata")
+"""What the history shows of a part."""
 
 
 def _approval(answer: Any) -> Any:
     return ToolApproved(**answer) if isinstance(answer, dict) else answer
 
 
-OUTPUTS: dict[Any, list[Any]] = {
-    "native": [NativeOutput(City)],
-    "prompted": [PromptedOutput(City)],
-    "or text": [City, str],
-    None: [City],
+def _outputs(tools: Toolbox) -> dict[str | None, Any]:
+    """The kinds of an answer: data, or what a function makes of it."""
+
+    def ship(name: str, note: str = "") -> str:
+        tools.ran.append(("ship", {"name": name, "note": note}))
+        return f"shipped to {name}"
+
+    async def ship_city(city: City) -> str:
+        return ship(city.name, city.note)
+
+    def ship_to(name: str) -> str:
+        return ship(name)
+
+    class Shop:
+        def ship(self, name: str, note: str) -> str:
+            return ship(name, note)
+
+    choices = Choices({"send": Choice("Send it", value=lambda: ship("Oslo"))})
+    return {
+        None: City,
+        "native": NativeOutput(City),
+        "prompted": PromptedOutput(City),
+        "or text": [City, str],
+        "function": ship,
+        "method": Shop().ship,
+        "function of a model": ship_city,
+        "function of one value": ship_to,
+        "function as a tool": ToolOutput(ship),
+        "function with a name": ToolOutput(ship, name="send"),
+        "several functions": [ship, ship_to],
+        "function of the text": TextOutput(ship_to),
+        "native function": NativeOutput(ship),
+        "several native functions": NativeOutput([ship, ship_to]),
+        "choices": choices,
+        "choices as a tool": ToolOutput(choices),
+        "native choices": NativeOutput(choices),
+    }
+
+
+def _peculiar_tools(tools: Toolbox) -> dict[str, Any]:
+    """Tools that only pydantic-ai has."""
+
+    def buy(city: City) -> None:
+        tools.ran.append(("buy", {"city": city}))
+
+    def book(day: date, city: City) -> None:
+        tools.ran.append(("book", {"day": day, "city": city}))
+
+    def picky(path: str) -> str:
+        tools.ran.append(("picky", {"path": path}))
+        if len(tools.ran) == 1:
+            raise ModelRetry("another name, please")
+        return "text"
+
+    def give() -> Any:
+        return ToolReturn("s3cret", content="also s3cret", metadata="s3cret")
+
+    async def cancel(ctx: RunContext[None]) -> str:
+        ctx.cancel()
+        await asyncio.Event().wait()
+        return "never"
+
+    return {one.__name__: one for one in (buy, book, picky, give, cancel)}
+
+
+class Meddling(AbstractCapability[Any]):
+    """Changes the input of every call."""
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: Any, tool_def: Any, args: Any
+    ) -> Any:
+        return {"path": ".env"}
+
+
+CAPABILITIES: dict[str, Any] = {
+    "meddling": Meddling,
+    "batch": BatchModelRequests,
+    "search": lambda: NativeTool(WebSearchTool()),
 }
-"""How a structured answer is given."""
+"""Other capabilities of a row."""
 
 
 def _agent(
     session: Session | None, scenario: Scenario, fake: FakeModel
 ) -> Agent[None, Any]:
     options = scenario.options
-    kinds = list(OUTPUTS[options.get("output")]) if scenario.structured else [str]
+    output: Any = str
+    if scenario.structured or "output" in options:
+        output = _outputs(scenario.tools)[options.get("output")]
     if scenario.answers:
-        kinds.append(DeferredToolRequests)
+        kinds = output if isinstance(output, list) else [output]
+        output = [*kinds, DeferredToolRequests]
     hooks: list[Any] = []
     if session is not None:
         subject = scenario.subject(session)
         hooks.append(HooklineCapability(subject, confirm=scenario.callback))
+    peculiar = _peculiar_tools(scenario.tools)
     tools: list[Any] = [*scenario.functions(), *_helpers(hooks, scenario)]
-    if options.get("sequential"):
-        tools = [Tool(one, sequential=True) for one in tools]
+    tools += [peculiar[name] for name in options.get("peculiar_tools", ())]
+    given: dict[str, Any] = options.get("tools", {})
+    tools = [Tool(one, **given.get(one.__name__, {})) for one in tools]
     if scenario.softens_errors:
         tools[2] = _failing(scenario.tools)
     return Agent(
         fake.model,
-        output_type=kinds if len(kinds) > 1 else kinds[0],
+        output_type=output,
         tools=tools,
-        capabilities=hooks,
+        capabilities=[
+            *hooks,
+            *(CAPABILITIES[name]() for name in options.get("capabilities", ())),
+        ],
         instructions=options.get("system_prompt"),
         **options.get("agent", {}),
     )

@@ -55,8 +55,8 @@ class StrandsModel(Model):
         **kw: Any,
     ) -> AsyncGenerator[Any, None]:
         offered = [spec["name"] for spec in tool_specs or []]
-        given = {"messages": copy.deepcopy(messages), "system": system_prompt}
-        self.requests.append({**given, "tools": offered, **kw})
+        request = {"messages": copy.deepcopy(messages), "system": system_prompt}
+        self.requests.append({**request, "tools": offered, **kw})
         reply = self.replies.pop(0) if self.replies else self.last
         if isinstance(reply, Exception):
             raise reply
@@ -64,7 +64,9 @@ class StrandsModel(Model):
             for chunk in reply:
                 yield chunk
             return
-        text, calls = (reply, ()) if isinstance(reply, str) else _parts(reply)
+        text, calls = (
+            (reply, ()) if isinstance(reply, str) else (reply.text, reply.calls)
+        )
         yield {"messageStart": {"role": "assistant"}}
         for chunk in _text_chunks(text):
             await asyncio.sleep(0)
@@ -75,10 +77,6 @@ class StrandsModel(Model):
             ):
                 yield chunk
         yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
-
-
-def _parts(reply: ScriptedReply) -> tuple[str, Sequence[tuple[str, Any]]]:
-    return reply.text, reply.calls
 
 
 def _text_chunks(text: str) -> Sequence[dict[str, Any]]:
@@ -126,7 +124,9 @@ class StrandsDriver(ScenarioDriver):
                     shown = scenario.shown
                     result = await ask(agent, turn, entry, shown, **options)
                     while result.stop_reason == "interrupt":
-                        scenario.questions += [one.reason for one in result.interrupts]
+                        scenario.questions += [
+                            question.reason for question in result.interrupts
+                        ]
                         answer = scenario.take_answer()
                         if answer is None:
                             break
@@ -149,7 +149,7 @@ class StrandsDriver(ScenarioDriver):
 
 
 async def _play_workflow(session: Session, scenario: Scenario, entry: str) -> None:
-    tools = [tool(one) for one in scenario.functions()]
+    tools = [tool(function) for function in scenario.functions()]
     agents = [
         Agent(StrandsModel(*replies), name=name, tools=tools, callback_handler=None)
         for name, replies in scenario.agents.items()
@@ -196,7 +196,7 @@ def _agent(
         subject = scenario.subject(session)
         confirm = scenario.callback
         hooks.append(HooklineHooks(subject, interrupts=asks, confirm=confirm))
-    tools: list[Any] = [tool(one) for one in scenario.functions()]
+    tools: list[Any] = [tool(function) for function in scenario.functions()]
     common: dict[str, Any] = {"callback_handler": None}
     if scenario.helper:
         helper = Agent(model=models[1], name="helper", tools=tools, **common)
@@ -234,9 +234,9 @@ SHOWN = ("data", "delta", "event", "message", "current_tool_use", "tool_stream_e
 def approvals(result: Any, answer: Any) -> list[Any]:
     """A person's answer to all questions of a run."""
     answers = []
-    for one in result.interrupts:
-        path = one.reason["tool_input"].get("path")
-        response = {"interruptId": one.id, "response": answer_for(answer, path)}
+    for question in result.interrupts:
+        path = question.reason["tool_input"].get("path")
+        response = {"interruptId": question.id, "response": answer_for(answer, path)}
         answers.append({"interruptResponse": response})
     return answers
 
@@ -278,8 +278,8 @@ def look(path: str) -> str:
     return f"content of {path}"
 
 
-def calls(*paths: str, text: str = "") -> ScriptedReply:
-    return ScriptedReply(text, tuple(("look", {"path": path}) for path in paths))
+def looks(*paths: str) -> ScriptedReply:
+    return ScriptedReply("", tuple(("look", {"path": path}) for path in paths))
 
 
 def agent_of(
@@ -291,8 +291,3 @@ def agent_of(
     return Agent(
         model=StrandsModel(*replies), tools=list(tools), hooks=hooks, **options
     )
-
-
-def sent(agent: Any) -> list[dict[str, Any]]:
-    """What the model was sent."""
-    return list(agent.model.requests)

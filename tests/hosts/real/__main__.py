@@ -86,7 +86,9 @@ def install(hosts: Sequence[str]) -> Path:
     missing = [name for name in hosts if not _is_installed(cache, name)]
     if missing:
         cache.mkdir(parents=True, exist_ok=True)
-        wanted = [f"{PROGRAMS[one].package}@{PROGRAMS[one].version}" for one in missing]
+        wanted = [
+            f"{PROGRAMS[name].package}@{PROGRAMS[name].version}" for name in missing
+        ]
         options = ["--no-audit", "--no-fund", "--save-exact"]
         subprocess.run(["npm", "install", *options, *wanted], cwd=cache, check=True)
     return cache / "node_modules" / ".bin"

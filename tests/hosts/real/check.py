@@ -54,7 +54,7 @@ class Row(Struct, frozen=True):
 
 def check(host: Host, program: Program, case: Case, place: Place) -> Row:
     """Run a program once, with a project whose hook says what the case wants."""
-    turns = case.turns(program)
+    turns = case.turns_of(program)
     if case.event not in host.events.values():
         return Row(host.name.value, case, Outcome.ABSENT)
     if turns is None:
@@ -125,9 +125,9 @@ def _judged(host: Host, case: Case, run: Run) -> Row:
 
 
 def _outcome(case: Case, run: Run) -> Outcome:
-    if case.full(run):
+    if case.full.is_seen_in(run):
         return Outcome.HOLDS
-    is_stricter = case.stricter is not None and case.stricter(run)
+    is_stricter = case.stricter is not None and case.stricter.is_seen_in(run)
     return Outcome.STRICTER if is_stricter else Outcome.LOST
 
 
@@ -144,10 +144,10 @@ def _seen(run: Run) -> str:
         if path.is_file() and path.name not in mine
     )
     count = len(run.requests)
-    told = "the hook's words" if run.sent(SAID) else "nothing of the hook"
+    words = "the hook's words" if run.sent(SAID) else "nothing of the hook"
     result = ", the tool's result" if run.sent(SECRET) else ""
     files = ", ".join(written) or "no file"
-    return f"{files} written; {count} model calls, with {told}{result}"
+    return f"{files} written; {count} model calls, with {words}{result}"
 
 
 def _keep(run: Run) -> None:

@@ -41,13 +41,13 @@ def seen_table(rows: list[Row]) -> str:
     """One line for each effect, one column for each program that was run."""
     hosts = list(dict.fromkeys(row.host for row in rows))
     lines = _head(
-        ["event", "effect", *(f"{one} {PROGRAMS[one].version}" for one in hosts)]
+        ["event", "effect", *(f"{host} {PROGRAMS[host].version}" for host in hosts)]
     )
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    cells_by_row: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         key = (row.case.event.value, row.case.title)
-        found.setdefault(key, {})[row.host] = row.outcome.value
-    for key, cells in found.items():
+        cells_by_row.setdefault(key, {})[row.host] = row.outcome.value
+    for key, cells in cells_by_row.items():
         lines.append(_line([*key, *(cells.get(host, "") for host in hosts)]))
     return "\n".join([*lines, ""])
 

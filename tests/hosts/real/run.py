@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hookline.testing.modelapi import Answer, ModelServer
 
-from .programs import PROMPT, Call, Program
+from .programs import PROMPT, Call, Program, filled
 
 LIMIT_S = 90
 
@@ -57,11 +57,13 @@ class Place(Struct, frozen=True):
     def environ(self) -> dict[str, str]:
         """Nothing of the caller's environment but the way to programs."""
         ours = Path(sys.executable).parent
-        found = os.pathsep.join([str(ours), str(self.programs), os.environ["PATH"]])
+        search_path = os.pathsep.join(
+            [str(ours), str(self.programs), os.environ["PATH"]]
+        )
         runtime = self.folder / "runtime"
         return {
             "HOME": str(self.home),
-            "PATH": found,
+            "PATH": search_path,
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "XDG_RUNTIME_DIR": str(runtime),
@@ -80,12 +82,12 @@ class Run(Struct, frozen=True):
 
     def sent(self, text: str) -> bool:
         """Whether any request to the model held this text."""
-        return any(text in json.dumps(one) for one in self.requests)
+        return any(text in json.dumps(request) for request in self.requests)
 
     def has(self, path: str, text: str | None = None) -> bool:
         """Whether the project has this file (with this text)."""
-        found = self.place.project / path
-        return found.exists() and (text is None or found.read_text().strip() == text)
+        file = self.place.project / path
+        return file.exists() and (text is None or file.read_text().strip() == text)
 
 
 def run_program(program: Program, place: Place, turns: Sequence[Call | str]) -> Run:
@@ -94,14 +96,15 @@ def run_program(program: Program, place: Place, turns: Sequence[Call | str]) -> 
     names["@PROMPT@"] = PROMPT
     with ScriptedServer([_answer(turn, names) for turn in turns]) as server:
         names["@URL@"] = server.url
-        for path, text in program.files.items():
-            target = Path(_filled(path, names))
+        for path, content in program.files.items():
+            target = Path(filled(path, names))
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(_filled(text, names))
-        environ = {key: _filled(text, names) for key, text in program.environ.items()}
-        arguments = [_filled(one, names) for one in program.arguments.split()]
+            text = filled(content, names)
+            target.write_text(text if isinstance(text, str) else json.dumps(text))
+        environ = {key: filled(text, names) for key, text in program.environ.items()}
+        arguments = [filled(word, names) for word in program.arguments.split()]
         status, stdout, stderr = _run(arguments, place, place.environ | environ)
-        requests = [one.body for one in server.requests]
+        requests = [request.body for request in server.requests]
     return Run(place, requests, stdout, stderr, status)
 
 
@@ -137,11 +140,5 @@ def _kill(group: int) -> None:
 def _answer(turn: Call | str, names: Mapping[str, str]) -> Answer:
     if isinstance(turn, str):
         return Answer(turn)
-    name, given = turn
-    return Answer(calls=((name, json.loads(_filled(json.dumps(given), names))),))
-
-
-def _filled(text: str, names: Mapping[str, str]) -> str:
-    for name, value in names.items():
-        text = text.replace(name, value)
-    return text
+    name, fields = turn
+    return Answer(calls=((name, filled(fields, names)),))

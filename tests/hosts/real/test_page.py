@@ -13,14 +13,13 @@ from .programs import PROGRAMS
 
 
 def test_page_shows_what_each_host_can_express() -> None:
-    """Issue 15.2; ``python -m tests.hosts.real --write-docs`` writes it."""
+    """``python -m tests.hosts.real --write-docs`` writes it."""
     text = OVERVIEW.read_text()
     assert with_table(text, "limits", limits_table()) == text
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_page_shows_what_was_seen_of_each_observed_version(name: str) -> None:
-    """Issue 15, "How it is judged"."""
     program, host = PROGRAMS[name], host_of(name)
     assert program.version == host.tested
     seen = OVERVIEW.read_text().split("<!-- seen -->")[1]

@@ -1,13 +1,9 @@
-"""Hooks whose processes are kept or started ahead, and what became of them."""
+"""Hooks made of a script's source, whose processes are kept or started ahead."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import shlex
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,20 +11,9 @@ from typing import Any
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.protocol.results import HookExecutionResult
 
-TOOL = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
-PATIENCE_S = 60.0
+from .processes import is_alive, wait_until
 
-FAULTY = """
-import json, os, sys
-if os.environ.get("HOOKLINE_WORKER") != "1":
-    print(json.dumps({{"decision": "block", "reason": "cold"}}))
-    sys.exit(0)
-with open("warm-pid", "a") as pids:
-    pids.write(f"{{os.getpid()}}\\n")
-frame = json.loads(sys.stdin.readline())
-{fault}
-"""
-"""Blocks when it is run cold, and does something else when it is kept warm."""
+TOOL = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
 
 STANDBY = """
 import json, os, sys
@@ -42,13 +27,13 @@ print(json.dumps({"decision": "block", "reason": str(os.getpid())}))
 """Writes down that it has started and that it has read; its pid is the reason."""
 
 
-class WorkerBench:
-    """Settings with hooks whose processes are kept, made of a script's source."""
+class HookScripts:
+    """A folder with scripts that are hooks, and what their processes wrote there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def hook(self, source: str, name: str = "hook", **more: Any) -> dict[str, Any]:
+    def worker(self, source: str, name: str = "hook", **more: Any) -> dict[str, Any]:
         """Write a script and return the worker hook that runs it."""
         (self.folder / f"{name}.py").write_text(dedent(source))
         command = f"{shlex.quote(sys.executable)} {name}.py"
@@ -58,12 +43,8 @@ class WorkerBench:
         self, source: str = STANDBY, name: str = "hook", **more: Any
     ) -> dict[str, Any]:
         """Write a script and return the command hook that is started ahead."""
-        hook = self.hook(source, name, **{"standby": 1, **more})
+        hook = self.worker(source, name, **{"standby": 1, **more})
         return hook | {"type": "command"}
-
-    def faulty(self, fault: str, **more: Any) -> dict[str, Any]:
-        """A worker that does not keep to the frames."""
-        return self.hook(FAULTY.format(fault=fault), "faulty", **more)
 
     def system(
         self, *hooks: dict[str, Any], config: Any = None, **more: Any
@@ -76,7 +57,7 @@ class WorkerBench:
         return HookSystem(Config("s-1", self.folder, chosen), **more)
 
     def read(self, name: str) -> str:
-        """What a hook wrote down; nothing if it never came so far."""
+        """What a hook wrote into a file; nothing if it never came so far."""
         path = self.folder / name
         return path.read_text() if path.exists() else ""
 
@@ -86,40 +67,18 @@ class WorkerBench:
 
     async def started(self, count: int) -> list[int]:
         """Wait for so many processes in all; those that started, in order."""
-        await until(lambda: len(self.pids("started")) >= count)
+        await wait_until(lambda: len(self.pids("started")) >= count)
         return self.pids("started")
 
     async def nothing_is_left(self) -> None:
         """Wait until all processes that wrote themselves down have ended."""
         names = ("pids", "warm-pid", "started")
         pids = [pid for name in names for pid in self.pids(name)]
-        await until(lambda: not any(map(lives, pids)))
-
-
-def lives(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait on a state."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        await asyncio.sleep(0.005)
-
-
-def open_descriptors() -> set[str]:
-    """What this process has open."""
-    return set(os.listdir("/proc/self/fd"))
+        await wait_until(lambda: not any(map(is_alive, pids)))
 
 
 def only_hook(result: ProcessedHookResult) -> HookExecutionResult:
-    """What became of the only hook."""
+    """The result of the only hook."""
     [ran] = result.aggregated.hook_results
     return ran
 
