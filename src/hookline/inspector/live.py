@@ -40,12 +40,15 @@ class Live:
         self._task: asyncio.Task[None] | None = None
         self._stamp: object = None
         self._looked_at = 0.0
+        # A look that began earlier must not replace the result of a later one.
+        self._looking = asyncio.Lock()
         self.state = JournalState()
 
     async def start(self) -> JournalState:
         """Begin to wait; the state at this moment."""
         self._watchers += 1
-        self.state = await self._desk.in_thread(_look, self._desk)
+        async with self._looking:
+            self.state = await self._desk.in_thread(_look, self._desk)
         if self._task is None:
             self._task = asyncio.create_task(self._poll())
         return self.state
@@ -60,9 +63,10 @@ class Live:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
-            state = await self._desk.in_thread(self._look_if_changed)
-            if state is not None:
-                self.state = state
+            async with self._looking:
+                state = await self._desk.in_thread(self._look_if_changed)
+                if state is not None:
+                    self.state = state
 
     def _look_if_changed(self) -> JournalState | None:
         stamp = _stamp(self._desk)

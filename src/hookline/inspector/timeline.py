@@ -225,8 +225,14 @@ class _EventStream:
             )
         except JournalError:
             return []  # the next look finds out what happened to it
-        self._after = max(seen, self._after)
-        return [server_event("event", asdict(row), row.id) for row in rows]
+        # An event that was recorded after the state was read comes with the next
+        # one: until then the journal would look as if it had lost it.
+        self._after = min(max(seen, self._after), state.last_id)
+        return [
+            server_event("event", asdict(row), row.id)
+            for row in rows
+            if row.id <= self._after
+        ]
 
 
 def _end_oldest(streams: list[_EventStream]) -> None:
