@@ -129,9 +129,10 @@ def test_run_ends_after_a_failed_tool_and_before_the_model_is_called(
     bridged.rule("AfterTool", {"reason": "a key", **then})
     call = {"tool_name": "Bash", "tool_input": {"command": "cat key"}}
     bridged.ask(host, event("PostToolUseFailure", **call, error="sk-1"))
-    batches = [event("PostToolBatch", agent_id="a"), *[event("PostToolBatch")] * 2]
-    answers = [json.loads(bridged.ask(host, batch).stdout) for batch in batches]
-    assert answers == [{}, {"continue": False, "stopReason": reason}, {}]
+    others = [event("PostCompact"), event("PostToolBatch", agent_id="a")]
+    events = [*others, *[event("PostToolBatch")] * 2]
+    answers = [json.loads(bridged.ask(host, sent).stdout) for sent in events]
+    assert answers == [{}, {}, {"continue": False, "stopReason": reason}, {}]
 
 
 @pytest.mark.parametrize("key", ["reason", "systemMessage"])

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.commandline import run_command
 from tests.support.fired import fire_row
 from tests.support.page_rows import mask_answer, picked
@@ -59,3 +61,18 @@ async def test_credentials_are_masked_and_nothing_else(
         return {path: picked(kept, path) for path in shown}
 
     await pin_table("journal/redaction").check(observed, at_once=1)
+
+
+@pytest.mark.parametrize("container", [list, dict])
+async def test_what_is_nested_too_deeply_is_left_out(
+    container: type, tmp_path: Path
+) -> None:
+    """``recorded`` fails if anything of it is in a file of the journal."""
+    value: Any = "hunter2"
+    for _ in range(200):
+        value = [value] if container is list else {"inner": value}
+    event = {"tool_name": "t", "tool_input": {"path": "a.txt", "value": value}}
+    hook = {"type": "command", "name": "looks", "command": "cat >/dev/null"}
+    kept = await recorded({"hooks": [hook], "input": event}, tmp_path / "project")
+    assert kept["input_masked"]
+    assert "[cut: nested too deeply]" in json.dumps(kept["input"])

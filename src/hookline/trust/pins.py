@@ -60,6 +60,8 @@ _SYSTEM = (
     *("/run/", "/var/", "/nix/", "/snap/", "/System/", "/Library/", "/Applications/"),
 )
 """Programs there are updated by their own tools, and are no part of a project."""
+_TEMPORARY = ("/dev/shm/", "/var/tmp/", "/var/folders/")  # noqa: S108 - only compared
+"""Folders of the system where anybody can write."""
 # Non-blocking: a named pipe may have taken the file's place since it was seen.
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _CACHE = "__pycache__"
@@ -361,7 +363,8 @@ class _Finder:
         inside = f"{self._project}/"
         if path.startswith(inside):
             return True
-        if role is Role.CODE and not path.startswith(_SYSTEM):
+        is_program = path.startswith(_SYSTEM) and not path.startswith(_TEMPORARY)
+        if role is Role.CODE and not is_program:
             return path != self._project
         return os.path.realpath(path).startswith(inside)
 
