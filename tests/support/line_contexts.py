@@ -18,7 +18,7 @@ _seconds: defaultdict[str, float] = defaultdict(float)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     measured = Coverage.current()
     if measured is not None:
-        measured.switch_context(item.nodeid.partition("[")[0])
+        measured.switch_context(item.nodeid)
     try:
         return (yield)
     finally:
@@ -27,7 +27,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _seconds[report.nodeid.partition("[")[0]] += report.duration
+    _seconds[report.nodeid] += report.duration
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -187,7 +187,12 @@ class Tests:
                 left -= seconds[name][0]
                 chosen.append(name)
         # Most mutants of a module are noticed by the same few tests.
-        return sorted(chosen, key=lambda name: -KILLERS[module][name])
+        return sorted(chosen, key=lambda name: -KILLERS[module][function_of(name)])
+
+
+def function_of(test: str) -> str:
+    """The test function, whatever its parameters."""
+    return test.partition("[")[0]
 
 
 def run_mutant(work: Any, copy: Path, tests: list[str]) -> Any:
@@ -202,7 +207,7 @@ def run_mutant(work: Any, copy: Path, tests: list[str]) -> Any:
     operator = get_operator(mutation.operator_name)(**mutation.operator_args)
     mutated = mutate_code(original, operator, mutation.occurrence)
     diff = changed_lines(original, mutated)
-    while tests := [test for test in tests if test not in UNSOUND]:
+    while tests := [test for test in tests if function_of(test) not in UNSOUND]:
         file.write_text(mutated)
         try:
             passed, output = run_tests(tests, copy)
