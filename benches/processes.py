@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Config, HookSystem, Settings
-from hookline.executors.command import default_shell
+from hookline.execute.command import default_shell
 
 from .floor import Floors
 from .measure import Bar, Figure, Timed, compare, timed

@@ -21,8 +21,8 @@ from hookline.engine.merge import aggregate
 from hookline.engine.on_error import apply_policy
 from hookline.engine.planner import make_plan
 from hookline.engine.registry import HookRegistry
-from hookline.executors.contract import RegisteredHook, RunEnd
-from hookline.executors.exit_table import as_text, read_end
+from hookline.execute.answer import as_text, read_end
+from hookline.plan import RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.results import process_common_hook_output_fields
 from hookline.settings.load import HookOptions

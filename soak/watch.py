@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hookline.processes.watcher import watcher
+from hookline.execute.watchdog import watcher
 
 MARK = "HOOKLINE_SOAK"
 """In the environment of everything that this run starts."""

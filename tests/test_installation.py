@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.installation import (
+from hookline._internal.requirements import (
     folder_missing_on_path,
     install_command,
     requirements,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookline import Config, HookSystem, Settings
-from hookline.log import LoggingDebugLogger
+from hookline._internal.log import LoggingDebugLogger
 from tests.support.python import run_python
 
 
@@ -82,7 +82,7 @@ def test_a_forked_child_writes_its_records() -> None:
     script = """
     import asyncio, logging, os, sys
     from hookline import Config, HookSystem, Settings
-    from hookline.log import LoggingDebugLogger
+    from hookline._internal.log import LoggingDebugLogger
 
     target = logging.Logger("forked", logging.DEBUG)
     target.addHandler(logging.StreamHandler(sys.stdout))

@@ -4,9 +4,16 @@ The names below are loaded on first use: ``hookline.script`` must cost a hook au
 nothing, and ``hookline fire`` must not load what it does not need (decision 0002).
 """
 
+import sys
+
+if sys.platform == "win32":
+    from .errors import UnsupportedPlatformError
+
+    raise UnsupportedPlatformError
+
 _HOMES = {
     "Config": "config",
-    "DebugLogger": "log",
+    "DebugLogger": "_internal.log",
     "HookBusClient": "bus.client",
     "HookEventName": "protocol.events",
     "HookRegistryNotInitializedError": "errors",

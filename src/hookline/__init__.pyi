@@ -6,6 +6,7 @@ from . import script as script
 from . import testing as testing
 from . import translators as translators
 from . import types as types
+from ._internal.log import DebugLogger as DebugLogger
 from .bus.client import HookBusClient as HookBusClient
 from .bus.memory import InMemoryMessageBus as InMemoryMessageBus
 from .bus.remote import RemoteHooks as RemoteHooks
@@ -19,7 +20,6 @@ from .errors import (
     HookSystemNotInitializedError as HookSystemNotInitializedError,
 )
 from .errors import SettingsError as SettingsError
-from .log import DebugLogger as DebugLogger
 from .protocol.events import HookEventName as HookEventName
 from .protocol.events import NotificationType as NotificationType
 from .protocol.events import PreCompressTrigger as PreCompressTrigger

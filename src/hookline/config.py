@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from .errors import HookSystemExistsError, SettingsError, refuse_windows
+from .errors import HookSystemExistsError, SettingsError
 from .protocol.inputs import checked_translator
 from .settings.load import Settings, SettingsOrigin
-from .settings.locations import absolute, find_workspace
-
-refuse_windows()  # here: a trigger whose hooks cannot be built would let all pass
+from .settings.places import absolute, find_workspace
 
 if TYPE_CHECKING:
     from .agent.session import Session
@@ -33,8 +31,7 @@ def _forget_holder() -> None:
     _building = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_holder)
+os.register_at_fork(after_in_child=_forget_holder)
 
 
 class Config:

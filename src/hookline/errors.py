@@ -30,7 +30,6 @@ of the caller only: a hook's failure is returned as data (see ``results``).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from os import PathLike, fspath
 
@@ -261,7 +260,7 @@ class MissingExtraError(HooklineError, ImportError):
         super().__init__(extra, package, at_least)
 
     def __str__(self) -> str:
-        from .installation import install_command
+        from ._internal.requirements import install_command
 
         version = f" {self.at_least} or later" if self.at_least else ""
         missing = f"{self.package}{version} is missing (hookline[{self.extra}])"
@@ -269,16 +268,10 @@ class MissingExtraError(HooklineError, ImportError):
 
 
 class UnsupportedPlatformError(HooklineError, ImportError):
-    """A part that needs Linux or macOS was imported on Windows."""
+    """Hookline was imported on Windows."""
 
     def __str__(self) -> str:
         return "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
-
-
-def refuse_windows() -> None:
-    """Raise where hooks cannot run; type checkers go on behind it."""
-    if sys.platform == "win32":
-        raise UnsupportedPlatformError
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:

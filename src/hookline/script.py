@@ -296,8 +296,7 @@ class _Worker:
 
     def _enter(self, env: dict[str, str]) -> None:
         """Restore directory and environment, and set the variables of the event."""
-        if sys.platform != "win32":  # where no worker gets this far
-            os.fchdir(self._folder)
+        os.fchdir(self._folder)
         if env == self._env and self._live == self._entered:
             return
         wanted = {**self._own_env, **env}
@@ -334,8 +333,7 @@ class _Printed:
         from select import select
 
         self._source, sink = os.pipe()
-        if sys.platform != "win32":
-            os.set_blocking(self._source, False)
+        os.set_blocking(self._source, False)
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.close(sink)

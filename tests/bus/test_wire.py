@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hookline.bus.trace import checked_trace
+from hookline._internal.trace_context import checked_trace
 from hookline.bus.wire import (
     InvalidResponseError,
     output_to_wire,

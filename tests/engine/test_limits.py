@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.executors.contract import current_depth
-from hookline.processes.process import ProcessSlots
-from hookline.settings.locations import SettingsPlaces
+from hookline.execute.child import ProcessSlots
+from hookline.plan import current_depth
+from hookline.settings.places import SettingsPlaces
 from tests.support.processes import until
 from tests.support.workspace import Workspace
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hookline import Config, Settings, SettingsError
-from hookline.settings.locations import SettingsPlaces
+from hookline.settings.places import SettingsPlaces
 from tests.support.commandline import run_command
 from tests.support.project import Project
 

@@ -10,7 +10,7 @@ import pytest
 
 from hookline import Config, Settings
 from hookline.settings.lint import check_places
-from hookline.settings.locations import SettingsPlaces
+from hookline.settings.places import SettingsPlaces
 
 HOOKS = {"BeforeTool": [{"hooks": [{"type": "command", "name": "u", "command": "x"}]}]}
 

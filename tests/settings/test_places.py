@@ -12,7 +12,7 @@ import platformdirs
 import pytest
 
 from hookline import Settings, SettingsError
-from hookline.settings.locations import (
+from hookline.settings.places import (
     SettingsPlaces,
     default_user_dir,
     find_settings_file,

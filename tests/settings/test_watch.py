@@ -21,7 +21,7 @@ from hookline.cli.main import main
 from hookline.errors import ReloadError
 from hookline.settings import watch as watch_module
 from hookline.settings.load import SettingsOrigin
-from hookline.settings.locations import SettingsPlaces
+from hookline.settings.places import SettingsPlaces
 from hookline.settings.watch import SettingsWatch
 
 

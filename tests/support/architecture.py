@@ -27,10 +27,10 @@ SOURCE = Path(hookline.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 
 PACKAGES = [
-    *("installation", "errors", "log", "posix", "protocol", "shelltext"),
-    *("expressions", "settings", "trust", "config", "processes", "executors"),
-    *("translators", "bus", "journal", "telemetry", "engine", "agent", "adapters"),
-    *("hosts", "inspector", "recipes", "demo", "testing", "cli"),
+    *("_internal", "errors", "protocol", "shell", "rules", "settings", "trust"),
+    *("config", "plan", "execute", "translators", "journal", "telemetry", "bus"),
+    *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
+    *("testing", "cli"),
 ]
 """In the order of imports: a package imports only those before it."""
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.executors.contract import HookCall
 from hookline.journal.query import EventFilter, FullEntry, read_journal
 from hookline.journal.record import JournalRecorder
 from hookline.journal.store import open_for_writing
+from hookline.plan import HookCall
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.results import make_empty_success_result

@@ -20,7 +20,7 @@ import msgspec
 
 from hookline import Config, HookSystem, Settings, SettingsError
 from hookline.settings.load import SettingsOrigin
-from hookline.settings.locations import SettingsPlaces
+from hookline.settings.places import SettingsPlaces
 from hookline.settings.watch import SettingsWatch
 
 from .commandline import run_command

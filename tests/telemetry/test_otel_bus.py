@@ -8,9 +8,9 @@ from typing import Any
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hookline import HookBusClient, InMemoryMessageBus, RemoteHooks
+from hookline._internal.trace_context import current_trace
 from hookline.bus import NatsBus
 from hookline.bus.server import RequestServer
-from hookline.bus.trace import current_trace
 from tests.support.nats import NatsServer
 from tests.support.telemetry_rows import (
     TOOL,

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from hookline.settings.locations import record_path
+from hookline.settings.places import record_path
 from tests.support.project import Project
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -23,7 +24,6 @@ from hookline.agent import (
 )
 from hookline.config import Config
 from hookline.errors import MissingExtraError
-from hookline.log import logger
 from hookline.translators.passthrough import StableTranslator
 
 try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, cast
 
+from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -23,7 +24,6 @@ from hookline.agent import (
 )
 from hookline.agent.turn import SubagentTurn
 from hookline.errors import MissingExtraError
-from hookline.log import logger
 from hookline.protocol.dialects import (
     CLAUDE_MCP_TOOL,
     CLAUDE_NOTIFICATIONS,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypeVar, cast
 
+from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -27,7 +28,6 @@ from hookline.agent import (
 )
 from hookline.agent.decorator import Waiting, run_to_end
 from hookline.errors import MissingExtraError
-from hookline.log import logger
 from hookline.protocol.jsontext import encode
 from hookline.translators.stable import LLMMessage
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from inspect import getclosurevars
 from typing import Any, get_args
 
+from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -26,7 +27,6 @@ from hookline.agent import (
 )
 from hookline.agent.tool_calls import content_text, refused_result
 from hookline.errors import MissingExtraError
-from hookline.log import logger
 from hookline.translators.messages import RequestChanges
 from hookline.translators.passthrough import StableTranslator
 from hookline.translators.stable import LLMMessage

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
+from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -29,7 +30,6 @@ from hookline.agent import (
 )
 from hookline.config import Config
 from hookline.errors import HooklineError, MissingExtraError
-from hookline.log import logger
 from hookline.translators.passthrough import StableTranslator
 
 try:

@@ -5,13 +5,6 @@ The names below are loaded on first use; an SDK is imported only by what needs i
 
 from __future__ import annotations
 
-import sys
-
-if sys.platform == "win32":
-    from hookline.errors import UnsupportedPlatformError
-
-    raise UnsupportedPlatformError
-
 _MODULES = {
     "backends": "AnthropicModel GenAIModel OpenAIModel Says ScriptedModel "
     "ScriptedReply",

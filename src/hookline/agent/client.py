@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TypeVar, cast
 
+from hookline._internal.log import logger
 from hookline.errors import UnknownClientError
-from hookline.log import logger
 
 from .chat import StreamBuffering, StreamMode
 from .session import ConfigOrSession, Session, session_of

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import structs
 
+from hookline._internal.log import logger
 from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
-from hookline.log import logger
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 from hookline.translators.sdk_objects import get, with_field
 

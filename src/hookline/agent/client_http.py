@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from hookline._internal.log import logger
 from hookline.errors import TranslationError, UnhookedCallError, UnseenResponseError
-from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.translators.stable import HookTranslator
 

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from msgspec import Struct, structs
 
+from hookline._internal.log import logger
 from hookline.engine.registration import signature_of
 from hookline.errors import ToolBlockedError
-from hookline.log import logger
 from hookline.protocol.events import HookEventName
 
 from .conversation import arguments_of, input_of, is_coroutine_function, name_of

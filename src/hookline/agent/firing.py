@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.engine.background_loop import run_sync
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
 from hookline.engine.remote_side import RemoteSide, or_remote
-from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.jsontext import text_of

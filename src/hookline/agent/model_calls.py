@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from hookline.log import logger
+from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators import pick_translator

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.log import logger
+from hookline._internal.log import logger
 
 from .conversation import Tool, ToolAnswer, ToolCall, by_name
 from .firing import ConfigOrEvents, events_of

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from hookline.log import logger
+from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode, same_json
 from hookline.protocol.outputs import HookOutput

@@ -14,6 +14,7 @@ from contextlib import suppress
 from math import ceil
 from typing import Any
 
+from hookline._internal.trace_context import current_trace
 from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import as_plain
@@ -33,7 +34,6 @@ from .contracts import (
     new_correlation_id,
     unanswered,
 )
-from .trace import current_trace
 from .wire import InvalidResponseError, closed_response, has_verdict, read_response
 
 DEFAULT_TIMEOUT_S = 70.0

@@ -12,9 +12,8 @@ from enum import StrEnum
 from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 from uuid import uuid4
 
+from hookline._internal.trace_context import TraceContext
 from hookline.errors import HooklineError
-
-from .trace import TraceContext
 
 
 class MessageBusType(StrEnum):

@@ -17,8 +17,9 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, Protocol
 
+from hookline._internal.log import Guard
+from hookline._internal.trace_context import TraceContext, checked_trace
 from hookline.errors import UnknownEventError
-from hookline.log import Guard
 from hookline.protocol.events import HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS, HookInput
 from hookline.protocol.results import ProcessedHookResult, Stage
@@ -38,7 +39,6 @@ from .contracts import (
     is_expired,
     not_run,
 )
-from .trace import TraceContext, checked_trace
 from .wire import output_to_wire, processed_to_wire
 
 MAX_CONCURRENT = 64

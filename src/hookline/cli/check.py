@@ -12,7 +12,7 @@ from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.settings.fields import Severity
 from hookline.settings.lint import Checked, Finding, check_file, check_places
-from hookline.settings.locations import (
+from hookline.settings.places import (
     FILE_STEM,
     PROJECT_FOLDER,
     SettingsPlaces,

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from hookline.settings.lint import Finding
-from hookline.settings.locations import absolute, is_within
+from hookline.settings.places import absolute, is_within
 
 from .terminal import printable
 

@@ -10,17 +10,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from os import O_NOCTTY
 from typing import Any, NoReturn, cast
 
+from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.errors import HooklineError, SettingsError
+from hookline.execute.watchdog import watcher
 from hookline.hosts.failsafe import failsafe
-from hookline.log import logger
-from hookline.posix import O_NOCTTY
-from hookline.processes.watcher import watcher
 from hookline.protocol.jsontext import decode, printable
 from hookline.settings.load import Settings
-from hookline.settings.locations import find_workspace, is_within
+from hookline.settings.places import find_workspace, is_within
 
 Options = argparse.Namespace
 

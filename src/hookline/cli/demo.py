@@ -50,7 +50,7 @@ def run(options: Options) -> None:
 
 
 def _first_steps() -> list[tuple[str, str]]:
-    from hookline.installation import folder_missing_on_path
+    from hookline._internal.requirements import folder_missing_on_path
 
     folder = folder_missing_on_path()
     steps = []

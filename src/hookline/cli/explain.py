@@ -18,11 +18,11 @@ from hookline.engine.explanation import (
 )
 from hookline.engine.provenance import FieldProvenance, Outcome, trace_result
 from hookline.errors import HooklineError
-from hookline.expressions.reasons import Explained
 from hookline.hosts.catalog import host_of
 from hookline.hosts.host import Host
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
+from hookline.rules.reasons import Explained
 from hookline.settings.model import Dialect
 
 from . import explain_host, fire

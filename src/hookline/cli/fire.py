@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.errors import HooklineError
-from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput

@@ -6,6 +6,7 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
+from hookline._internal.requirements import install_command
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError, SettingsError
@@ -13,7 +14,6 @@ from hookline.hosts.file_changes import Change, apply, read_inside, require_unch
 from hookline.hosts.host_files import Scope
 from hookline.hosts.installed import Installed, find_installed
 from hookline.hosts.json_edit import text_of
-from hookline.installation import install_command
 from hookline.recipes.catalog import (
     STARTER,
     STARTER_RULE,
@@ -22,7 +22,7 @@ from hookline.recipes.catalog import (
     settings_for,
 )
 from hookline.recipes.merge import Merged, Presence, merge_groups
-from hookline.settings.locations import (
+from hookline.settings.places import (
     PROJECT_FOLDER,
     find_settings_file,
     find_workspace,

@@ -11,7 +11,6 @@ from contextlib import suppress
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
-from hookline.executors.contract import RegisteredHook
 from hookline.hosts.catalog import all_hosts, host_of
 from hookline.hosts.file_changes import Change, ChangedMeanwhileError, apply
 from hookline.hosts.host import Host, HostName
@@ -28,9 +27,10 @@ from hookline.hosts.install import (
     program_for,
     wanted_events,
 )
+from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.settings.locations import Workspace, absolute, find_workspace
 from hookline.settings.model import TrustStatus
+from hookline.settings.places import Workspace, absolute, find_workspace
 
 from .common import Options, Parser
 from .terminal import paint, paint_diff, printable

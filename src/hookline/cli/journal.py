@@ -19,7 +19,7 @@ from hookline.journal.query import EventFilter, JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import timestamp
-from hookline.settings.locations import default_user_dir, project_around
+from hookline.settings.places import default_user_dir, project_around
 
 from .common import Options, Parser, load_config, note
 from .terminal import Progress, one_line, plural

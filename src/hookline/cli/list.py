@@ -8,10 +8,10 @@ from typing import Any
 
 from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
-from hookline.executors.contract import RegisteredHook
+from hookline.plan import RegisteredHook
 from hookline.settings.fields import Severity
-from hookline.settings.locations import find_workspace
 from hookline.settings.model import Dialect, TrustStatus
+from hookline.settings.places import find_workspace
 
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
 from .terminal import one_line, print_json, print_table

@@ -116,7 +116,7 @@ def _help(arguments: list[str]) -> int:
 
 
 def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
-    from hookline.posix import SIGHUP
+    from signal import SIGHUP
 
     from .common import Parser, end_hooks_on_signals
 

@@ -13,7 +13,6 @@ from typing import TextIO
 from msgspec.structs import replace
 
 from hookline.errors import HooklineError, MissingExtraError
-from hookline.expressions.failure import FAILURE_CONDITIONS
 from hookline.hosts.converter import Migrated, joined
 from hookline.hosts.host import HostName
 from hookline.hosts.migration import (
@@ -24,8 +23,9 @@ from hookline.hosts.migration import (
     migrate,
     unread_hooks,
 )
+from hookline.rules.failure import FAILURE_CONDITIONS
 from hookline.settings.load import Settings
-from hookline.settings.locations import PROJECT_FOLDER, find_workspace
+from hookline.settings.places import PROJECT_FOLDER, find_workspace
 
 from .common import Options, Parser, file_errors, refuse_outside
 from .terminal import paint, plural, pretty_json, printable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hookline.bus.server import RequestServer
 from hookline.config import Config
-from hookline.executors.contract import RegisteredHook
+from hookline.plan import RegisteredHook
 from hookline.settings.model import TrustStatus
 from hookline.telemetry.health import WorkerState
 

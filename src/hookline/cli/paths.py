@@ -23,7 +23,7 @@ from hookline.hosts.host_files import Scope
 from hookline.hosts.installed import Installed, find_installed
 from hookline.journal.store import journal_files, journal_path
 from hookline.recipes.state import project_folder
-from hookline.settings.locations import (
+from hookline.settings.places import (
     FILE_STEM,
     PROJECT_FOLDER,
     Place,

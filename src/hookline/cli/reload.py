@@ -8,9 +8,9 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from signal import SIGHUP
 
 from hookline.engine.system import HookSystem
-from hookline.posix import SIGHUP
 
 from .common import has_terminal
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import structs
 
+from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.engine.planner import HookPlanner, target_of
 from hookline.engine.registry import HookRegistry
@@ -24,7 +25,6 @@ from hookline.engine.system import HookSystem
 from hookline.journal.query import EventKind, FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
-from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import decode, same_json
 from hookline.protocol.outputs import CHANGING, HookOutput

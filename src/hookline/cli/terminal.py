@@ -138,7 +138,7 @@ def show_pages(lines: Iterable[str], cwd: str) -> None:
     """Show a long text with ``$PAGER``, or with less where there is one."""
     import subprocess
 
-    from hookline.executors.command import program_outside
+    from hookline.execute.command import program_outside
 
     text = "".join(f"{line}\n" for line in lines)
     words = (os.environ.get("PAGER") or "less").split() or ["less"]

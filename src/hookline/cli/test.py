@@ -16,8 +16,8 @@ from msgspec import structs
 from hookline.config import Config
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.settings.load import Settings
-from hookline.settings.locations import PROJECT_FOLDER, find_workspace
 from hookline.settings.model import HookType, TrustStatus
+from hookline.settings.places import PROJECT_FOLDER, find_workspace
 from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
@@ -33,7 +33,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from hookline.executors.contract import RegisteredHook
+    from hookline.plan import RegisteredHook
 
 _MAX_COMMAND = 60
 _MAX_CHANGED = 5

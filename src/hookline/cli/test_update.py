@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from hookline.errors import HooklineError
 from hookline.hosts.file_changes import Change, apply, read_inside
-from hookline.settings.locations import find_workspace
+from hookline.settings.places import find_workspace
 from hookline.settings.read import decode_text
 from hookline.testing.cases import HookTestFile, read_file
 from hookline.testing.run import CaseResult

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hookline.errors import HooklineError
-from hookline.executors.contract import current_depth
+from hookline.plan import current_depth
 from hookline.protocol.jsontext import encode
-from hookline.settings.locations import find_workspace, record_path
+from hookline.settings.places import find_workspace, record_path
 from hookline.trust import records, review
 from hookline.trust.comparison import definition_diff, file_diff
 from hookline.trust.pins import ABSENT, PinKind

@@ -12,7 +12,7 @@ from hookline.hosts.file_changes import Change, apply, recorded_files
 from hookline.hosts.host import Host, HostName
 from hookline.hosts.host_files import Scope
 from hookline.hosts.install import Installer
-from hookline.settings.locations import find_workspace
+from hookline.settings.places import find_workspace
 
 from .common import Options, Parser
 from .install import print_diffs, shown_path

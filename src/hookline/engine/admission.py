@@ -21,12 +21,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hookline._internal.log import logger
 from hookline.errors import StateFileError
-from hookline.executors.contract import HookCall, RegisteredHook, RunEnd
-from hookline.executors.exit_table import failed_result
-from hookline.log import logger
+from hookline.execute.answer import failed_result
+from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause, HookExecutionResult
-from hookline.settings.locations import (
+from hookline.settings.model import Breaker, HookSource
+from hookline.settings.places import (
     file_name,
     locked,
     outermost_project,
@@ -34,7 +35,6 @@ from hookline.settings.locations import (
     state_dir,
     write_private,
 )
-from hookline.settings.model import Breaker, HookSource
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _RUNTIME, _TIMEOUT = HookSource.RUNTIME, FailureCause.TIMEOUT

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.results import FailureCause, HookExecutionResult
 
 from .admission import CircuitBreaker, refused

@@ -33,8 +33,7 @@ def _start_over() -> None:
     _lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_over)
+os.register_at_fork(after_in_child=_start_over)
 
 
 class BackgroundLoop:

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Struct, structs
 
 from hookline.config import Config
-from hookline.executors.contract import HookCall, RegisteredHook, current_depth
-from hookline.executors.rule import scope_of
-from hookline.expressions.reasons import FALSE, Explained
-from hookline.expressions.reasons import explain as explain_expression
+from hookline.execute.rule import scope_of
+from hookline.plan import HookCall, RegisteredHook, current_depth
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import EVENT_FIELDS, base_fields
+from hookline.rules.reasons import FALSE, Explained
+from hookline.rules.reasons import explain as explain_expression
 from hookline.settings.load import Settings
 from hookline.settings.matcher_hints import why_not
 from hookline.settings.model import (

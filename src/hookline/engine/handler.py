@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field, structs
 
+from hookline._internal.log import (
+    Courier,
+    DebugLogger,
+    Guard,
+    LoggingDebugLogger,
+    logger,
+)
 from hookline.config import Config
 from hookline.errors import EncodingError
-from hookline.executors.contract import HookCall, HookPlan, current_depth
-from hookline.log import Courier, DebugLogger, Guard, LoggingDebugLogger, logger
+from hookline.plan import HookCall, HookPlan, current_depth
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, base_fields, event_fields
 from hookline.protocol.outputs import read_output
@@ -45,10 +51,10 @@ from .remote_side import RemoteSide, or_remote
 from .runner import HookRunner
 
 if TYPE_CHECKING:
+    from hookline._internal.trace_context import TraceContext
     from hookline.bus.contracts import HookBus, HookExecutionResponse
     from hookline.bus.server import RequestServer
     from hookline.bus.subscription import Subscription
-    from hookline.bus.trace import TraceContext
     from hookline.telemetry.contract import EventTelemetry, Telemetry
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from hookline.log import logger
+from hookline._internal.log import logger
 
 MAX_TARGET_LENGTH = 256
 """A longer name matches every matcher, so that it cannot evade a guard."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.executors.contract import RegisteredHook, RunEnd
-from hookline.executors.exit_table import failed_result
+from hookline.execute.answer import failed_result
+from hookline.plan import RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import (

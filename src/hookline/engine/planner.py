@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.executors.contract import HookPlan, RegisteredHook
+from hookline.plan import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.settings.model import Dialect, HookType
 

@@ -14,9 +14,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET
 
+from hookline._internal.log import logger
 from hookline.errors import InvalidHookError
-from hookline.expressions.failure import FAILURE_CONDITIONS
-from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import (
     AfterAgentInput,
@@ -35,6 +34,7 @@ from hookline.protocol.inputs import (
     SubagentStopInput,
 )
 from hookline.protocol.jsontext import describe
+from hookline.rules.failure import FAILURE_CONDITIONS
 from hookline.settings.fields import BOOLEAN, HOOK_FIELDS, Report, Severity
 from hookline.settings.model import FailurePolicy, OnFailure
 
@@ -286,7 +286,7 @@ def _check_condition(event: HookEventName, condition: str | None) -> None:
     if condition is None or condition in FAILURE_CONDITIONS:
         return
     # Most hosts have no conditions and need not load the expressions.
-    from hookline.expressions.program import ExpressionError, compile_expression
+    from hookline.rules.program import ExpressionError, compile_expression
 
     try:
         compile_expression(condition)

@@ -12,7 +12,7 @@ from types import BuiltinMethodType, MethodType
 from msgspec import structs
 
 from hookline.errors import UnknownFunctionError, UnknownHookError
-from hookline.executors.contract import HookFunction, RegisteredHook
+from hookline.plan import HookFunction, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.model import (

@@ -10,7 +10,7 @@ import time
 
 from msgspec import structs
 
-from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS, EventFirer, Fields
 from hookline.protocol.results import (

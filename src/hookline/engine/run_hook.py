@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.executors.contract import (
+from hookline.plan import (
     EventTelemetry,
     Executor,
     HookCall,

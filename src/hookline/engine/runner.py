@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
+from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, Chain, HookEventName
 from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import Decision, HookOutput
@@ -210,7 +210,7 @@ def _is_met(hook: RegisteredHook, call: HookCall) -> bool:
     if hook.config.condition is None:
         return True
     # Most hosts have no conditions and need not load the expressions.
-    from hookline.executors.rule import is_met
+    from hookline.execute.rule import is_met
 
     return is_met(hook, call)
 

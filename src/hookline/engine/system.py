@@ -19,6 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from hookline._internal.log import (
+    AnyLogger,
+    DebugLogger,
+    Guard,
+    checked_debug_logger,
+    logger,
+)
 from hookline.config import Config
 from hookline.errors import (
     HookRegistryNotInitializedError,
@@ -26,18 +33,12 @@ from hookline.errors import (
     JournalError,
     ReloadError,
 )
-from hookline.executors.contract import (
+from hookline.execute.runtime import HookExecutors
+from hookline.execute.watchdog import watcher
+from hookline.plan import (
     HookFunction,
     RegisteredHook,
 )
-from hookline.log import (
-    AnyLogger,
-    DebugLogger,
-    Guard,
-    checked_debug_logger,
-    logger,
-)
-from hookline.processes.watcher import watcher
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.load import Settings
@@ -51,7 +52,6 @@ from hookline.settings.model import (
 from .admission import CircuitBreaker
 from .background import BackgroundHooks
 from .handler import EventPipeline, HookEventHandler, LateReporter, Reporter
-from .hook_executors import HookExecutors
 from .on_error import BrokenSystem
 from .planner import HookPlanner
 from .registry import HookRegistry

@@ -12,14 +12,14 @@ from typing import Any
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.executors.contract import Executor, HookCall, RegisteredHook
-from hookline.executors.exit_table import (
+from hookline.execute.answer import (
     EXIT_BLOCK,
     BrokenAnswerError,
     parse_answer,
     shortened,
     with_output,
 )
+from hookline.plan import Executor, HookCall, RegisteredHook
 from hookline.protocol.dialect_payloads import (
     ambiguity,
     async_timeout,

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, structs
 
+from hookline._internal.log import Guard
 from hookline.agent.firing import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler, Recorder
 from hookline.engine.on_error import BrokenSystem
 from hookline.errors import EncodingError, HooklineError
-from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
-from hookline.log import Guard
+from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer
 from hookline.protocol.jsontext import (
@@ -36,8 +36,8 @@ from hookline.protocol.jsontext import (
 )
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.settings.load import Settings, SettingsOrigin
-from hookline.settings.locations import folders_above
 from hookline.settings.model import OnFailure
+from hookline.settings.places import folders_above
 from hookline.settings.watch import SettingsWatch
 
 from .catalog import host_of, real_host

@@ -271,7 +271,7 @@ def _replace_helper(place: Place) -> None:
 
 def _start_helper() -> None:
     """Start a helper in the background, unless one is being started."""
-    from hookline.executors.contract import current_depth
+    from hookline.plan import current_depth
 
     if current_depth():
         return  # the limit that marks a hook would be one of the helper's for good

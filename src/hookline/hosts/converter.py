@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.protocol.events import HookEventName
-from hookline.shelltext.parse import quote_variables
+from hookline.shell.parse import quote_variables
 
 from .host import HostName
 from .host_files import bridge_program

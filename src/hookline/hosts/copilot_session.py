@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from os import O_NONBLOCK, pread
 from typing import Any
 
-from hookline.posix import O_NONBLOCK, pread
 from hookline.protocol.jsontext import decode
 
 MAX_BYTES = 4 * 1024 * 1024

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -17,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import HooklineError, SettingsError
-from hookline.settings.locations import (
+from hookline.settings.places import (
     file_name,
     is_within,
     read_private,
@@ -169,7 +168,7 @@ def _write(target: str, change: Change) -> None:
 
 def _give_to(path: str, owner: os.stat_result) -> None:
     """With ``sudo`` a user's file stays the user's."""
-    if sys.platform != "win32" and os.geteuid() == 0:
+    if os.geteuid() == 0:
         os.chown(path, owner.st_uid, owner.st_gid)
 
 

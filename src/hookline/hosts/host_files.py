@@ -18,9 +18,9 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import HooklineError, SettingsError
-from hookline.executors.contract import RegisteredHook
+from hookline.plan import RegisteredHook
 from hookline.settings.fields import KeyPath
-from hookline.settings.locations import Workspace, find_workspace, is_within
+from hookline.settings.places import Workspace, find_workspace, is_within
 from hookline.settings.read import decode_text, parse_text, read_bytes
 
 from .file_changes import digest, load_record

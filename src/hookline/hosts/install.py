@@ -20,10 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import HooklineError, SettingsError
-from hookline.executors.contract import RegisteredHook
+from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.fields import KeyPath
-from hookline.settings.locations import Workspace
+from hookline.settings.places import Workspace
 from hookline.settings.read import decode_text
 
 from .failsafe import BEFORE_TOOL

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, structs
 
 from hookline.errors import SettingsError
-from hookline.executors.contract import RegisteredHook
+from hookline.plan import RegisteredHook
 from hookline.settings.fields import Severity
 from hookline.settings.lint import Finding
-from hookline.settings.locations import Workspace
+from hookline.settings.places import Workspace
 from hookline.settings.read import decode_text, read_bytes
 
 from .catalog import all_hosts

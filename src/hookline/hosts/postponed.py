@@ -6,7 +6,7 @@ A bridge process lives for one event, so the stop is in a file.
 from __future__ import annotations
 
 from hookline.errors import StateFileError
-from hookline.settings.locations import (
+from hookline.settings.places import (
     file_name,
     read_private,
     remove,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hookline.errors import StateFileError
-from hookline.settings.locations import (
+from hookline.settings.places import (
     file_name,
     read_private,
     remove,

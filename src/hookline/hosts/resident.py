@@ -47,8 +47,8 @@ _LOOK_S = 60.0
 """How often an idle helper looks whether its socket is still there."""
 _PRELOADED = (
     *("agent.session", "config", "engine.system", "engine.background", "engine.reload"),
-    *("executors.command", "executors.python", "executors.rule", "executors.standby"),
-    *("executors.worker", "journal.record", "trust.gate", "trust.records"),
+    *("execute.command", "execute.python", "execute.rule", "execute.standby"),
+    *("execute.worker", "journal.record", "trust.gate", "trust.records"),
 )
 
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from hookline.log import silent_log
-from hookline.processes.watcher import watcher
+from hookline._internal.log import silent_log
+from hookline.execute.watchdog import watcher
 
 from .bridge import Bridge
 from .client import ACCEPTED, LENGTH_BYTES

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError
 from hookline.protocol.jsontext import encode
-from hookline.settings.locations import (
+from hookline.settings.places import (
     SYSTEM_DIR,
     default_user_dir,
     find_workspace,
@@ -28,8 +28,8 @@ from hookline.settings.locations import (
     state_dir,
 )
 from hookline.settings.read import decode_text, parse_text, read_bytes
-from hookline.shelltext import programs
-from hookline.shelltext.commands import Command, commands
+from hookline.shell import programs
+from hookline.shell.commands import Command, commands
 
 from .host import HostName
 from .host_files import FILES, Layout, Scope, calls_in_text, file_of, in_home, value_at

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from hookline._internal.log import logger
 from hookline.errors import HooklineError, JournalError
-from hookline.log import logger
 
 from . import approvals, event, hooks, replays, timeline, trial
 from .answers import refuse

@@ -28,8 +28,8 @@ from hookline.errors import HooklineError, JournalError
 from hookline.journal.recent import newest_folders
 from hookline.journal.redact import MASK, Masker
 from hookline.protocol.jsontext import encode
-from hookline.settings.locations import find_workspace, is_within, record_problem
 from hookline.settings.model import shown_url
+from hookline.settings.places import find_workspace, is_within, record_problem
 from hookline.trust import records, review
 from hookline.trust.comparison import definition_diff, file_diff
 from hookline.trust.gate import trusts_all

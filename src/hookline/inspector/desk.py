@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
+from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.engine.reload import Reloaded, SettingsReloader
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
-from hookline.log import logger
 from hookline.settings.load import Settings, SettingsOrigin
-from hookline.settings.locations import absolute
+from hookline.settings.places import absolute
 from hookline.settings.watch import SettingsWatch
 
 _P = ParamSpec("_P")

@@ -18,9 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from hookline.engine.admission import CircuitBreaker
 from hookline.errors import JournalError
-from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.executors.rule import scope_of
-from hookline.expressions.reasons import Explained, explain
+from hookline.execute.rule import scope_of
 from hookline.journal.query import FullEntry
 from hookline.journal.recent import (
     EDGES_MS,
@@ -32,8 +30,10 @@ from hookline.journal.recent import (
     newest_figures,
 )
 from hookline.journal.redact import Masker
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
+from hookline.rules.reasons import Explained, explain
 from hookline.settings.model import HookType, TrustStatus
 
 from .answers import number_of, reply

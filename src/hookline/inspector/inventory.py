@@ -17,11 +17,11 @@ from msgspec import Struct
 from hookline.config import Config
 from hookline.engine.explanation import disabled_where, switched_off
 from hookline.engine.registry import HookRegistry
-from hookline.executors.contract import RegisteredHook
 from hookline.journal.recent import MAX_NAME
+from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.settings.locations import is_within
 from hookline.settings.model import HookSource, TrustStatus
+from hookline.settings.places import is_within
 
 _checking = Lock()
 """Approvals keep what they have seen, and are not made for several threads."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from hookline.processes.process import Collector, Feeder, ProcessGroup, close_own
-from hookline.processes.spawn import GRACE_S, ProcessSpec
-from hookline.processes.watcher import start
+from hookline.execute.child import Collector, Feeder, ProcessGroup, close_own
+from hookline.execute.spawn import GRACE_S, ProcessSpec
+from hookline.execute.watchdog import start
 
 if TYPE_CHECKING:  # also used where the extra is not installed
     from starlette.requests import Request

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from enum import StrEnum
+from os import fchmod, pread
 from tempfile import TemporaryFile, mkstemp
 from typing import Any
 
@@ -22,7 +23,6 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
-from hookline.posix import fchmod, pread
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.read import parse_text
 

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from hookline.errors import JournalError
 from hookline.protocol.jsontext import decode
-from hookline.settings.locations import is_within, project_around
+from hookline.settings.places import is_within, project_around
 
 from .rows import Verdict
 from .store import damaged, open_for_reading

@@ -14,9 +14,9 @@ from sqlite3 import Connection
 from typing import Any
 from weakref import WeakSet
 
+from hookline._internal.log import logger
 from hookline.errors import JournalError
-from hookline.executors.contract import HookCall, HookPlan
-from hookline.log import logger
+from hookline.plan import HookCall, HookPlan
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 
 from .rows import (
@@ -361,9 +361,8 @@ def _before_fork() -> None:
             pass  # what other threads recorded meanwhile has started it again
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_lifecycle.release,
-        after_in_child=_lifecycle.release,
-    )
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_lifecycle.release,
+    after_in_child=_lifecycle.release,
+)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from hookline.errors import EncodingError
-from hookline.executors.contract import HookCall, HookPlan
+from hookline.plan import HookCall, HookPlan
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.outputs import HookOutput, changed_tool_input

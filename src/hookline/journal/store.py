@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from urllib.parse import quote
 
 from hookline.errors import JournalError, StateFileError
-from hookline.settings.locations import (
+from hookline.settings.places import (
     PROJECT_FOLDER,
     file_name,
     make_folder,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NotRequired, TypedDict
 
+from hookline._internal.log import logger
 from hookline.errors import UnknownTranslatorError
-from hookline.log import logger
 
 from .events import (
     TRAITS,

@@ -11,7 +11,7 @@ import re
 from fnmatch import fnmatch, fnmatchcase
 from itertools import takewhile
 
-from hookline.shelltext.commands import Command, commands
+from hookline.shell.commands import Command, commands
 
 # Programs, and what makes them destroy: their first words after any options, then
 # options of which one must be there. ``*`` is any word, ``**`` any number of them.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
     from typing import Any
 
-    from hookline.shelltext.commands import Command
+    from hookline.shell.commands import Command
 
 _PATH_KEY = re.compile(
     r"(?i)path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
@@ -241,7 +241,7 @@ def patched_by(command: Command, applied: bool = False) -> Iterator[str]:
 
 def placed_commands(event: dict[str, Any]) -> Iterator[tuple[Command, str]]:
     """Every command of a tool call with the folder it runs in, after any ``cd``."""
-    from hookline.shelltext.commands import commands
+    from hookline.shell.commands import commands
 
     cwd = event["cwd"]
     for command in commands(shell_line_of(event)):

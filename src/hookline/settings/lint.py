@@ -34,10 +34,10 @@ from .fields import (
     path_text,
 )
 from .lint_hooks import check_decisions, check_hook
-from .locations import PROJECT_FOLDER, SettingsPlaces
 from .matcher_hints import foreign_names, written_as
 from .model import FOREIGN_DIALECTS, TRANSLATED_TYPES, HookSource
 from .parse import key_hint, parse_layer
+from .places import PROJECT_FOLDER, SettingsPlaces
 from .read import parse_text, read_text, scan_json, scan_toml
 
 

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hookline.errors import nearest
-from hookline.expressions.failure import FAILURE_CONDITIONS
-from hookline.expressions.program import (
+from hookline.protocol.events import HookEventName
+from hookline.protocol.inputs import EVENT_FIELDS
+from hookline.protocol.jsontext import describe
+from hookline.protocol.outputs import read_output
+from hookline.rules.failure import FAILURE_CONDITIONS
+from hookline.rules.program import (
     EVENT,
     EngineMissingError,
     ExpressionError,
@@ -15,11 +19,7 @@ from hookline.expressions.program import (
     Uses,
     compile_expression,
 )
-from hookline.expressions.template import expressions_in
-from hookline.protocol.events import HookEventName
-from hookline.protocol.inputs import EVENT_FIELDS
-from hookline.protocol.jsontext import describe
-from hookline.protocol.outputs import read_output
+from hookline.rules.template import expressions_in
 
 from .fields import Report, Severity, is_text
 from .model import HookType

@@ -12,19 +12,19 @@ from typing import Any, TypeGuard
 from hookline.errors import MissingExtraError, SettingsError
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import describe
-from hookline.shelltext.commands import programs
-from hookline.shelltext.files import command_files
-from hookline.shelltext.parse import (
+from hookline.shell.commands import programs
+from hookline.shell.files import command_files
+from hookline.shell.parse import (
     POSIX_SHELLS,
     PROJECT_DIR_NAMES,
     ExecutedFile,
     executed_files,
     project_variables,
 )
-from hookline.shelltext.programs import NODES, PYTHON
-from hookline.shelltext.scripts import script_problem
-from hookline.shelltext.uses import Form, Role, modules_beside
-from hookline.shelltext.variables import SHELL_VARIABLES, used_variables
+from hookline.shell.programs import NODES, PYTHON
+from hookline.shell.scripts import script_problem
+from hookline.shell.uses import Form, Role, modules_beside
+from hookline.shell.variables import SHELL_VARIABLES, used_variables
 
 from .fields import (
     HOOK_FIELDS,
@@ -41,7 +41,6 @@ from .headers import (
     value_problem,
     variables,
 )
-from .locations import PROJECT_FOLDER
 from .model import (
     FOREIGN_DIALECTS,
     FOREIGN_PREFIXES,
@@ -52,6 +51,7 @@ from .model import (
     HookType,
     shown_url,
 )
+from .places import PROJECT_FOLDER
 
 LOOKS_LIKE_SECONDS_BELOW = 100
 EXPRESSIONS = frozenset({"if", "when", "then"})

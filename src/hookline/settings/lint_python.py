@@ -11,7 +11,7 @@ from hookline.errors import nearest
 from hookline.protocol.jsontext import describe
 
 from .fields import Report, Severity
-from .locations import module_folders
+from .places import module_folders
 
 _MAX_BYTES = 1024 * 1024
 

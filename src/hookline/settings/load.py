@@ -16,15 +16,6 @@ from hookline.errors import SettingsError
 from hookline.protocol.jsontext import decode, describe, encode, printable
 from hookline.protocol.results import FailureCause
 
-from .locations import (
-    SYSTEM_DIR,
-    Place,
-    SettingsPlaces,
-    Workspace,
-    absolute,
-    is_within,
-    shipped_by,
-)
 from .model import (
     Breaker,
     EnvPolicy,
@@ -41,6 +32,15 @@ from .model import (
     Untrusted,
 )
 from .parse import parse_layer
+from .places import (
+    SYSTEM_DIR,
+    Place,
+    SettingsPlaces,
+    Workspace,
+    absolute,
+    is_within,
+    shipped_by,
+)
 from .read import read_settings, refuse_too_many
 
 if TYPE_CHECKING:

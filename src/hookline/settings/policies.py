@@ -1,6 +1,6 @@
 """The files of a cedar hook: policies, entities and a schema, read and parsed.
 
-``executors.cedar`` asks them; ``hookline check`` reports what is wrong with them. Every
+``execute.cedar`` asks them; ``hookline check`` reports what is wrong with them. Every
 mistake is a ``SettingsError`` that names file, line and policy.
 """
 
@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from hookline.errors import MissingExtraError, SettingsError
 from hookline.protocol.jsontext import TooDeepError, decode, describe
 
-from .locations import resolved
 from .model import HookConfig
+from .places import resolved
 from .read import read_text
 
 if TYPE_CHECKING:

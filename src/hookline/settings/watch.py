@@ -25,9 +25,9 @@ from msgspec.structs import replace
 from hookline.errors import HooklineError, ReloadError, SettingsError
 
 from .load import Settings, SettingsOrigin, import_path
-from .locations import PROJECT_FOLDER, Workspace, folders_above, record_path
-from .locations import trust_folder as records_folder
 from .model import HookSource, SettingsLayer
+from .places import PROJECT_FOLDER, Workspace, folders_above, record_path
+from .places import trust_folder as records_folder
 from .read import read_bytes
 
 REST_S = 0.03

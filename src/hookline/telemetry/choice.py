@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hookline._internal.log import logger
 from hookline.errors import HooklineError, MissingExtraError
-from hookline.log import logger
 from hookline.settings.model import Exporter, TelemetryOptions
 
 from .contract import Telemetry

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from hookline.executors.contract import (
+from hookline.plan import (
     EventTelemetry,
     HookTelemetry,
 )

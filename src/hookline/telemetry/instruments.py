@@ -9,7 +9,6 @@ nothing that a model or a session chooses.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -208,5 +207,4 @@ def _reset_after_fork() -> None:
         found.reset()
 
 
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_reset_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)

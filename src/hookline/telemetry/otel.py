@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
+from hookline._internal.log import Courier
 from hookline.errors import MissingExtraError
-from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.log import Courier
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.settings.model import HookType

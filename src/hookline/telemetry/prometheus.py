@@ -13,10 +13,10 @@ from importlib.metadata import version
 from time import perf_counter
 from typing import Any
 
+from hookline._internal.log import Courier
 from hookline.errors import MissingExtraError
-from hookline.executors.contract import HookCall, RegisteredHook
 from hookline.journal.redact import Masker
-from hookline.log import Courier
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 

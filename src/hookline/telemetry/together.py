@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from operator import methodcaller
 from typing import Any
 
-from hookline.bus.trace import checked_trace
-from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.log import Courier, Guard
+from hookline._internal.log import Courier, Guard
+from hookline._internal.trace_context import checked_trace
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 

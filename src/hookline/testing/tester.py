@@ -31,9 +31,9 @@ from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import same_json
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 from hookline.settings.load import Settings
-from hookline.settings.locations import PROJECT_FOLDER, Place
 from hookline.settings.model import HookConfig, HookSource, HookType
 from hookline.settings.parse import parse_layer
+from hookline.settings.places import PROJECT_FOLDER, Place
 from hookline.settings.read import read_settings
 
 from .cases import FileFields, HookTestCase

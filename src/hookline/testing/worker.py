@@ -11,19 +11,22 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from os import killpg
 from pathlib import Path
+from signal import SIGKILL
 from subprocess import SubprocessError
 
 from msgspec import structs
 
-from hookline.executors.command import (
+from hookline.execute.answer import read_end
+from hookline.execute.child import ProcessOutcome, run_process
+from hookline.execute.command import (
     command_spec,
     read_outcome,
     request_environment,
 )
-from hookline.executors.contract import HookCall, RegisteredHook, RunEnd
-from hookline.executors.exit_table import read_end
-from hookline.executors.warm import (
+from hookline.execute.spawn import GRACE_S
+from hookline.execute.warm import (
     Answer,
     WarmProcess,
     WorkerLostError,
@@ -31,16 +34,14 @@ from hookline.executors.warm import (
     is_answer,
     request_line,
 )
-from hookline.executors.worker import (
+from hookline.execute.watchdog import group_lives
+from hookline.execute.worker import (
     HANDSHAKE_S,
     NO_COMMAND,
     NO_HANDSHAKE,
     handshake_input,
 )
-from hookline.posix import SIGKILL, killpg
-from hookline.processes.process import ProcessOutcome, run_process
-from hookline.processes.spawn import GRACE_S
-from hookline.processes.watcher import group_lives
+from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import HookExecutionResult

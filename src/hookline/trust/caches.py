@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from contextlib import suppress
 from functools import lru_cache
 
 from hookline.errors import StateFileError
-from hookline.settings.locations import file_name, make_folder, state_dir
 from hookline.settings.model import Stamp
+from hookline.settings.places import file_name, make_folder, state_dir
 
 _VARIABLE = "PYTHONPYCACHEPREFIX"
 _NOWHERE = {_VARIABLE: f"{os.devnull}/hookline", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -88,8 +87,6 @@ def _is_private(folder: str) -> bool:
             return False
         if not stat.S_ISDIR(found.st_mode):
             return False
-        if sys.platform != "win32" and (
-            found.st_uid != os.geteuid() or found.st_mode & 0o077
-        ):
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             return False
     return True

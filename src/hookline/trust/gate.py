@@ -20,11 +20,10 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hookline._internal.log import logger
 from hookline.errors import SettingsError, StateFileError
-from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
-from hookline.settings.locations import is_within, record_path, record_problem
 from hookline.settings.model import (
     FailurePolicy,
     Groups,
@@ -37,6 +36,7 @@ from hookline.settings.model import (
     Stamp,
     Untrusted,
 )
+from hookline.settings.places import is_within, record_path, record_problem
 
 from .caches import forget_caches, private_cache
 from .pins import (

@@ -26,16 +26,16 @@ from itertools import accumulate, islice
 
 from msgspec import Struct
 
-from hookline.settings.locations import (
+from hookline.settings.model import HookConfig, HookType, SettingsLayer
+from hookline.settings.places import (
     PROJECT_FOLDER,
     is_within,
     module_folders,
     resolved,
 )
-from hookline.settings.model import HookConfig, HookType, SettingsLayer
-from hookline.shelltext.files import command_files
-from hookline.shelltext.parse import project_variables
-from hookline.shelltext.uses import (
+from hookline.shell.files import command_files
+from hookline.shell.parse import project_variables
+from hookline.shell.uses import (
     FileUse,
     Form,
     Role,

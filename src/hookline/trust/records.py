@@ -17,7 +17,9 @@ from msgspec import Struct
 from hookline.errors import StateFileError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
-from hookline.settings.locations import (
+from hookline.settings.model import HookConfig, HookSource, SettingsLayer
+from hookline.settings.parse import parse_layer
+from hookline.settings.places import (
     locked,
     make_folder,
     read_private,
@@ -27,8 +29,6 @@ from hookline.settings.locations import (
     trust_folder,
     write_private,
 )
-from hookline.settings.model import HookConfig, HookSource, SettingsLayer
-from hookline.settings.parse import parse_layer
 
 from .pins import Pin, PinKind
 

@@ -19,14 +19,14 @@ from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
 from hookline.settings.fields import REQUIRED_BY_TYPE
 from hookline.settings.lint_hooks import risky_variables
-from hookline.settings.locations import (
+from hookline.settings.model import HookConfig, HookSource, HookType, SettingsLayer
+from hookline.settings.parse import parse_layer
+from hookline.settings.places import (
     PROJECT_FOLDER,
     Place,
     record_path,
     record_problem,
 )
-from hookline.settings.model import HookConfig, HookSource, HookType, SettingsLayer
-from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
 from .comparison import definition_diff, json_lines, text_lines, text_of

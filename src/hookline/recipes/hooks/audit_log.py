@@ -11,10 +11,11 @@ import json
 import os
 import re
 import sys
+from fcntl import LOCK_EX, flock
+from os import O_NOFOLLOW
 from pathlib import Path
 from typing import Any
 
-from hookline.posix import LOCK_EX, O_NOFOLLOW, flock
 from hookline.recipes.state import state_folder
 from hookline.script import run
 

@@ -1,7 +1,7 @@
 """Block shell commands and statements that delete or overwrite too much.
 
 It checks the commands that would really run, through quoting, wrappers, ``bash -c``,
-substitutions and variables (``hookline.shelltext.commands``). Deleting a folder of the
+substitutions and variables (``hookline.shell.commands``). Deleting a folder of the
 project passes; deleting the project, the home directory or the system does not, nor
 what destroys as much in a cloud, a database or git (``hookline.recipes.destruction``).
 """
@@ -24,7 +24,7 @@ from hookline.recipes.toolinput import (
     snake_case,
 )
 from hookline.script import Output, block, run
-from hookline.shelltext.commands import Command, commands
+from hookline.shell.commands import Command, commands
 
 NEVER = {
     "mkfs",

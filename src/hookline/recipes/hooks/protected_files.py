@@ -29,7 +29,7 @@ from hookline.recipes.toolinput import (
     visible_text,
 )
 from hookline.script import Output, block, run
-from hookline.shelltext.commands import Command
+from hookline.shell.commands import Command
 
 SECRET = (
     *(".env", ".env.*", ".env~", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),

@@ -16,7 +16,7 @@ from hookline.recipes.toolinput import (
     shell_line_of,
 )
 from hookline.script import Output, block, run
-from hookline.shelltext.commands import SHELLS, Command
+from hookline.shell.commands import SHELLS, Command
 
 READERS = """
     cat head tail less more wc ls tree stat file du df pwd whoami id date uname env

@@ -9,9 +9,10 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from os import killpg
+from signal import SIGKILL
 from typing import Any
 
-from hookline.posix import SIGKILL, killpg
 from hookline.recipes.toolinput import env_list, paths_in, project_paths
 from hookline.script import Output, add_context, run
 

@@ -1,0 +1,95 @@
+"""Rules: an expression and what to say where it is true; no process.
+
+protocol.md#rules
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+
+from hookline._internal.log import logger
+from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.rules.failure import FAILURE_CONDITIONS, is_failure_met
+from hookline.rules.program import (
+    EvaluationError,
+    ExpressionError,
+    MissingFieldError,
+    Scope,
+    compile_expression,
+)
+from hookline.rules.template import render
+from hookline.settings.model import HookConfig
+
+from .answer import blank_result, failed_result, with_output
+
+
+class RuleExecutor:
+    """Evaluates rules; nothing is awaited."""
+
+    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+        """Evaluate the rule once."""
+        started = time.perf_counter()
+        scope = scope_of(hook, call)
+        try:
+            said = decide(hook.config, scope)
+        except MissingFieldError as missing:
+            end = _end(started, f"false: the event has no {missing}")
+            return blank_result(hook, end, success=True)
+        except ExpressionError as error:
+            problem = f"its expression cannot be compiled: {error}"
+            return failed_result(hook, _failed(started), FailureCause.SPAWN, problem)
+        except EvaluationError as error:
+            problem = f"its expression failed: {error}"
+            return failed_result(hook, _failed(started), FailureCause.OUTPUT, problem)
+        result = blank_result(hook, _end(started), success=True)
+        return result if said is None else with_output(result, said)
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+def scope_of(hook: RegisteredHook, call: HookCall) -> Scope:
+    """What a hook's expressions see of an event."""
+    return Scope(call.values(), call.cwd, hook.project_dir or call.cwd)
+
+
+def decide(config: HookConfig, scope: Scope) -> dict[str, object] | None:
+    """What a rule says about an event; None where it is not true."""
+    assert config.when is not None  # settings drop such a rule
+    if not compile_expression(config.when).is_true(scope):
+        return None
+    if config.then is None:
+        return {"decision": "deny", "reason": config.description or config.name}
+    rendered: dict[str, object] = render(config.then, scope)
+    return rendered
+
+
+def is_met(hook: RegisteredHook, call: HookCall) -> bool:
+    """Whether a hook's ``if`` holds; one that cannot be evaluated does."""
+    assert hook.config.condition is not None  # asked only where there is one
+    if hook.config.condition in FAILURE_CONDITIONS:
+        return is_failure_met(hook.config.condition, call.values())
+    try:
+        program = compile_expression(hook.config.condition)
+        return program.is_true(scope_of(hook, call))
+    except MissingFieldError:
+        return False
+    except (ExpressionError, EvaluationError) as error:
+        _warn_once(hook.name, str(error))
+        return True
+
+
+@lru_cache(maxsize=1024)
+def _warn_once(hook: str, problem: str) -> None:
+    logger.warning("hook %r runs: its 'if' cannot be evaluated: %s", hook, problem)
+
+
+def _end(started: float, stderr: str = "") -> RunEnd:
+    duration = (time.perf_counter() - started) * 1000
+    return RunEnd(exit_code=0, stderr=stderr, duration=duration)
+
+
+def _failed(started: float) -> RunEnd:
+    return RunEnd(exit_code=None, duration=(time.perf_counter() - started) * 1000)
