@@ -1,7 +1,8 @@
 """Run the benchmarks: ``python -m benches [--rounds N] [--only GROUP] [--plots]``.
 
-Prints a table, and writes the same as JSON with versions and machine to
-``benches/report.json``; ``--plots`` draws ``docs/benchmarks/*.svg`` as well.
+Prints a table with the bar of each figure and what got slower since the last report.
+Writes the same as JSON, with versions and machine, to ``docs/benchmarks/report.json``;
+``--plots`` draws ``docs/benchmarks/*.svg`` as well.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from . import memory, plot, processes
 from .floor import Floors
 from .measure import Figure
 
-HERE = Path(__file__).parent
-PLOTS = HERE.parent / "docs" / "benchmarks"
+PLOTS = Path(__file__).parents[1] / "docs" / "benchmarks"
 ROUNDS = 200
+SLOWER = 1.15
+"""Ratios of two runs on one machine differ by less than that, most of the time."""
 _UNITS = {
     "ratio": "",
     "us": " us",
@@ -62,6 +64,8 @@ def main() -> int:
             asyncio.run(_draw(f, Path(folder), options.rounds))
     missed = [figure.name for figure in figures if figure.held is False]
     print(f"bars missed: {', '.join(missed)}" if missed else "all bars held")
+    for line in slower_than(_last_report(options.output), figures):
+        print(line)
     if not options.only:
         _write(options.output, figures, used)
     return 0
@@ -72,7 +76,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--only", choices=GROUPS)
     parser.add_argument("--plots", action="store_true")
-    parser.add_argument("--output", type=Path, default=HERE / "report.json")
+    parser.add_argument("--output", type=Path, default=PLOTS / "report.json")
     return parser.parse_args()
 
 
@@ -131,6 +135,28 @@ async def _draw(floors: Floors, folder: Path, rounds: int) -> None:
             plot.Curve("bare spawn", [(x, f.floor_us / 1000) for x, f in figures]),
         ]
         plot.draw(PLOTS / f"{name}.svg", title, across, curves)
+
+
+def _last_report(path: Path) -> list[Figure]:
+    """The figures of the last report; none where there is no such file."""
+    if not path.exists():
+        return []
+    report = msgspec.json.decode(path.read_bytes())
+    return msgspec.convert(report["figures"], list[Figure])
+
+
+def slower_than(last: list[Figure], figures: list[Figure]) -> list[str]:
+    """A line for each figure whose ratio to its floor has grown since the last report.
+
+    The floor is measured in the same run, so a slower machine is no slower figure.
+    """
+    last_ratios = {figure.name: figure.ratio for figure in last}
+    return [
+        f"slower: {figure.name}, {figure.ratio:.2f} times its floor, "
+        f"{last_ratios[figure.name]:.2f} in the last report"
+        for figure in figures
+        if figure.ratio > last_ratios.get(figure.name, figure.ratio) * SLOWER
+    ]
 
 
 def _write(path: Path, figures: list[Figure], used: list[memory.Memory]) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +28,50 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     return [
         await _silent("no match", folder, {}, rounds),
         await _silent(f"no match among {MANY:,} hooks", folder, _many(), rounds),
-        await _hooked("plain function", folder, _plain, rounds, Bar(12, "us")),
+        await _hooked("plain function", folder, _plain, rounds, Bar(20, "us")),
         await _hooked("plain function that blocks", folder, _blocks, rounds),
-        await _hooked("async function", folder, _async, rounds, Bar(12, "us")),
+        await _hooked("async function", folder, _async, rounds, Bar(20, "us")),
         await _hooked("async function that blocks", folder, _async_blocks, rounds),
         await _hooked("async function that waits", folder, _waits, rounds),
+        await _plain_call("plain call", folder, 1, rounds // 10),
+        await _plain_call("plain call, 8 threads at once", folder, 8, rounds // 10),
     ]
+
+
+async def _plain_call(name: str, folder: Path, threads: int, rounds: int) -> Figure:
+    """Plain calls of so many threads at once; times are per call."""
+    async with HookSystem(Config("bench", folder, Settings())) as hooks:
+        hooks.on("BeforeTool")(_async)
+        event_input = {"tool_name": "write_file", "tool_input": INPUT}
+        with ThreadPoolExecutor(threads) as pool:
+
+            def hooked() -> None:
+                hooks.fire_sync("BeforeTool", event_input)
+
+            what = "the same threads, calling nothing"
+            work = _in_threads(pool, threads, hooked)
+            floor = _in_threads(pool, threads, _none)
+            return await compare(GROUP, name, work, floor, what, rounds)
+
+
+def _in_threads(
+    pool: ThreadPoolExecutor, threads: int, call: Callable[[], None]
+) -> Timed:
+    def repeat(_: int) -> None:
+        for _ in range(REPEAT):
+            call()
+
+    async def run() -> float:
+        started = time.perf_counter()
+        # The event loop of the caller waits meanwhile: the hooks have one of their own.
+        list(pool.map(repeat, range(threads)))
+        return (time.perf_counter() - started) / (threads * REPEAT)
+
+    return run
+
+
+def _none() -> None:
+    pass
 
 
 def _many() -> dict[str, Any]:
@@ -50,7 +91,7 @@ async def _silent(
     config = Config("bench", folder, Settings.from_mapping(settings))
     async with HookSystem(config) as hooks:
         work = _fires(hooks, 10 * REPEAT)
-        bar = Bar(1.5, "us")
+        bar = Bar(0.95, "us")
         return await compare(GROUP, name, work, _floor(), FLOOR, rounds, bar)
 
 

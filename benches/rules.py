@@ -18,12 +18,14 @@ SMALL = {"path": "src/main.py", "content": "x = 1\n"}
 LARGE = {"path": "src/main.py", "content": "x" * 1_000_000}
 NESTED = {"path": "src/main.py", "edits": [{"old": "", "new": "x" * 1_000_000}]}
 REPEAT = 20
-FEW, MANY = 10, 10_000
+FEW, MANY, CROWD = 10, 10_000, 500
 
 
 async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     """All figures of this group."""
     rounds *= 3
+    few_rounds, bar = max(9, rounds // 10), Bar(2000, "us")
+    crowded = [{"hooks": [_rule(name=f"rule {n}") for n in range(CROWD)]}]
     one = [{"hooks": [_rule()]}]
     blocks = [{"hooks": [_rule("true")]}]
     async with (
@@ -33,6 +35,7 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
         _fires(folder, blocks, SMALL) as denied,
         _fires(folder, _others(FEW), SMALL, 10 * REPEAT) as few,
         _fires(folder, _others(MANY), SMALL, 10 * REPEAT) as many,
+        _fires(folder, crowded, SMALL, 1) as crowd,
     ):
         return [
             await _compare("rule", small, _bare(SMALL), rounds, Bar(25, "us")),
@@ -43,6 +46,9 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
             await compare(
                 *(GROUP, f"{MANY:,} rules for other tools", many),
                 *(few, f"{FEW} rules for other tools", rounds, Bar(1.1)),
+            ),
+            await _compare(
+                f"{CROWD} rules on one event", crowd, _bare(SMALL), few_rounds, bar
             ),
         ]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from hookline import Config, HookSystem, Settings
 
 from .floor import Floors
-from .measure import Figure, Timed, compare
+from .measure import Bar, Figure, Timed, compare
 from .processes import SMALL
 
 GROUP = "standby"
@@ -45,7 +45,7 @@ _REST_S = 0.02
 async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     """All figures of this group; those without their program are left out."""
     few = max(9, rounds // 8)
-    found = []
+    standby_figures = []
     for name, (program, text) in SCRIPTS.items():
         if shutil.which(program) is None:
             continue
@@ -57,8 +57,11 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
             _fired(_made(folder / f"{name}-cold"), command, 0) as cold,
         ):
             title = f"standby over cold, {name}"
-            found.append(await compare(GROUP, title, ahead, cold, "the same cold", few))
-    return found
+            bar = Bar(3, "speedup") if name == "Python" else None
+            standby_figures.append(
+                await compare(GROUP, title, ahead, cold, "the same cold", few, bar)
+            )
+    return standby_figures
 
 
 @asynccontextmanager

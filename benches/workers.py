@@ -35,16 +35,26 @@ for line in sys.stdin.buffer:
 """
 
 
+BARE = """
+import os
+while line := os.read(0, 65536):
+    os.write(1, line)
+"""
+
+
 async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     """All figures of this group."""
     (folder / "hook.py").write_text(HOOK)
     command = f"{shlex.quote(sys.executable)} hook.py"
-    line = "a line of JSON to Python and back"
+    many = 4 * rounds
     async with fired(folder, command, 1, SMALL, kind="worker") as warm:
-        with _echo() as bare:
-            bar = Bar(150, "us")
-            many = 4 * rounds
-            whole = await compare(GROUP, "warm hook", warm, bare, line, many, bar)
+        with _echo(ECHO) as echo:
+            what = "a line of JSON to Python and back"
+            against_json = await compare(GROUP, "warm hook", warm, echo, what, many)
+        with _echo(BARE) as echo:
+            name, what = "warm hook over bare pipes", "a line to Python and back"
+            bar = Bar(3.5)
+            against_pipes = await compare(GROUP, name, warm, echo, what, many, bar)
     async with (
         fired(folder, command, 1, SMALL, kind="worker", repeat=20) as warm,
         fired(folder, command, 1, SMALL) as cold,
@@ -53,7 +63,7 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
         faster = Bar(100, "speedup")
         name = "warm hook over cold one"
         against = await compare(GROUP, name, warm, cold, "the same cold", few, faster)
-    return [whole, against, await _crowd(folder, command, few)]
+    return [against_json, against_pipes, against, await _crowd(folder, command, few)]
 
 
 async def _crowd(folder: Path, command: str, rounds: int) -> Figure:
@@ -82,8 +92,8 @@ async def _crowd(folder: Path, command: str, rounds: int) -> Figure:
 
 
 @contextmanager
-def _echo() -> Iterator[Timed]:
-    with _pipe() as ask:
+def _echo(program: str) -> Iterator[Timed]:
+    with _pipe(program) as ask:
         yield timed_plain(ask)
 
 
@@ -93,11 +103,11 @@ def _ask_many(ask: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _pipe() -> Iterator[Callable[[], None]]:
+def _pipe(program: str = ECHO) -> Iterator[Callable[[], None]]:
     frame = {"id": 1, "input": {"tool_name": "write_file", "tool_input": SMALL}}
     line = json.dumps(frame).encode() + b"\n"
     with subprocess.Popen(
-        [sys.executable, "-c", ECHO],
+        [sys.executable, "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
