@@ -7,12 +7,12 @@ contract cannot say, such as a request that a hook answers, is denied as well.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -31,6 +31,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("agent-hooks", "agent-hooks-sdk") from error
 
+logger = logging.getLogger("hookline")
 _NO_EFFECT = {
     "SessionStart": "AGENT-HOOKS starts a session with every run",
     "SessionEnd": "AGENT-HOOKS ends a session with every run",

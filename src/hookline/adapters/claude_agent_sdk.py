@@ -8,10 +8,10 @@ brings, and is tested with it (docs/how-to/frameworks/claude-agent-sdk.md).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, cast
 
-from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -42,6 +42,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("claude-agent-sdk", "claude-agent-sdk") from error
 
+logger = logging.getLogger("hookline")
 Wire = dict[str, Any]
 _TIMEOUT_S = 3600.0
 _KEPT_CONVERSATIONS = 10_000

@@ -7,6 +7,7 @@ So a run that waits for a person goes on in another process, and two runs never 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -14,7 +15,6 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypeVar, cast
 
-from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -55,6 +55,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("langchain", "langchain") from error
 
+logger = logging.getLogger("hookline")
 M = TypeVar("M", bound=BaseMessage)
 Messages = Sequence[Any]
 Update = dict[str, Any]

@@ -6,6 +6,7 @@ step before a request is sent; tool hooks are the innermost of all capabilities.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -14,7 +15,6 @@ from dataclasses import dataclass, replace
 from inspect import getclosurevars
 from typing import Any, get_args
 
-from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -52,6 +52,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("pydantic-ai", "pydantic-ai-slim") from error
 
+logger = logging.getLogger("hookline")
 _INEFFECTIVE = {
     "SessionStart": "pydantic-ai has no sessions; fire it with session.fire()",
     "SessionEnd": "pydantic-ai has no sessions; fire it with session.fire()",

@@ -8,6 +8,7 @@ Graph or Swarm, get the same hooks; their runs are those of subagents (decision 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -16,7 +17,6 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from hookline._internal.log import logger
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -42,6 +42,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("strands", "strands-agents") from error
 
+logger = logging.getLogger("hookline")
 T = TypeVar("T")
 _KEY = "hookline"
 _REFUSED = "[System] A hook refused this prompt."
