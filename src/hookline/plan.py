@@ -181,7 +181,15 @@ class HookCall:
 
     __slots__ = (
         *("_in_process", "_plain", "cwd", "depth", "event", "input"),
-        *("on_start", "origin", "payload", "recheck", "session_id", "telemetry"),
+        *(
+            "on_late",
+            "on_start",
+            "origin",
+            "payload",
+            "recheck",
+            "session_id",
+            "telemetry",
+        ),
         "translated",
     )
 
@@ -207,6 +215,8 @@ class HookCall:
         """The input as JSON; empty where no hook needs it."""
         self.telemetry: EventTelemetry | None = None
         """Who is told of each hook; None where telemetry is off."""
+        self.on_late: Callable[[HookCall, HookExecutionResult], None] | None = None
+        """Takes what a hook says after nobody waited for it."""
         self.on_start: OnStart | None = None
         """Is shown how the output of a command starts; see ``ProcessSpec``."""
         self.translated = False
@@ -260,6 +270,7 @@ class HookCall:
             self.event, event_input, self.depth, recheck=recheck, origin=self.origin
         )
         call.telemetry, call.on_start = self.telemetry, self.on_start
+        call.on_late = self.on_late
         call.encode(self._in_process)
         return call
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from copy import copy
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -19,13 +18,6 @@ MAX_RUNNING = 64
 """In each event loop."""
 
 
-class LateResults(Protocol):
-    """Takes what such hooks said in the end."""
-
-    def late(self, call: HookCall, result: HookExecutionResult) -> None:
-        """Log and record the result of one hook."""
-
-
 class BackgroundHooks:
     """Starts hooks without waiting: so many at a time, the rest in order."""
 
@@ -34,17 +26,15 @@ class BackgroundHooks:
         self._breaker = breaker
         self._queues: dict[asyncio.AbstractEventLoop, _Queue] = {}
 
-    def start(
-        self, hook: RegisteredHook, call: HookCall, late: LateResults | None = None
-    ) -> HookExecutionResult:
+    def start(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Start a hook, now or when others have ended; its result is not known."""
         # The host may change its objects once the event has been answered.
         call = call.with_input(call.plain_input())
-        self._queue().add(_LateHook(hook, call, late, self._executors, self._breaker))
+        self._queue().add(_LateHook(hook, call, self._executors, self._breaker))
         return _unknown_result(hook)
 
     async def run_until_async(
-        self, hook: RegisteredHook, call: HookCall, late: LateResults | None = None
+        self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
         """Run a hook that may say, in its first line, that nobody should wait for it.
 
@@ -74,7 +64,7 @@ class BackgroundHooks:
         if not is_left.done():
             return task.result()
         own = (self._executors, self._breaker, task)
-        self._queue().add(_LateHook(hook, call, late, *own))
+        self._queue().add(_LateHook(hook, call, *own))
         return _unknown_result(hook)
 
     async def finish(self, limit_s: float | None = None) -> None:
@@ -99,7 +89,6 @@ class _LateHook(Struct, frozen=True):
 
     hook: RegisteredHook
     call: HookCall
-    late: LateResults | None
     executors: Executors
     breaker: CircuitBreaker
     running: asyncio.Task[HookExecutionResult] | None = None
@@ -119,8 +108,8 @@ class _LateHook(Struct, frozen=True):
         self._tell(refused(self.hook, cause, error))
 
     def _tell(self, result: HookExecutionResult) -> None:
-        if self.late is not None:
-            self.late.late(self.call, result)
+        if self.call.on_late is not None:
+            self.call.on_late(self.call, result)
 
 
 def _unknown_result(hook: RegisteredHook) -> HookExecutionResult:

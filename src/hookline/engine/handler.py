@@ -169,7 +169,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
                 fields = self.translated(event, fields)
             stage = _EXECUTION
             call = self._call(event, fields, origin)
-            call.telemetry = observed.telemetry
+            call.telemetry, call.on_late = observed.telemetry, self.tell_late
             call.encode(plan.in_process)
             started = time.perf_counter()
             results = await self.runner.run(plan, call)
@@ -210,6 +210,12 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
                 self.guard(self.record, observed)
         if observed.telemetry is not None:
             observed.telemetry.end(observed.result)
+
+    def tell_late(self, call: HookCall, result: HookExecutionResult) -> None:
+        """Log and record what a hook said after nobody waited for it."""
+        self.reporter.report_late(result)
+        if self.recorder is not None:
+            self.guard(self.recorder.record_late, call, result)
 
     def record(self, observed: ObservedEvent) -> None:
         """Put an event into the journal, if there is one."""
@@ -430,21 +436,6 @@ class HookEventHandler(EventFirer):
 
 def _meta(event: HookEventName, origin: EventOrigin) -> FailureMeta:
     return FailureMeta(event_name=event, correlation_id=origin.correlation_id)
-
-
-class LateReporter:
-    """Logs and records hooks that nobody waited for."""
-
-    def __init__(self, reporter: Reporter, recorder: Recorder | None) -> None:
-        self._reporter = reporter
-        self._recorder = recorder
-        self._guard = Guard("the journal")
-
-    def late(self, call: HookCall, result: HookExecutionResult) -> None:
-        """Log and record the result of one hook."""
-        self._reporter.report_late(result)
-        if self._recorder is not None:
-            self._guard(self._recorder.record_late, call, result)
 
 
 class Reporter:

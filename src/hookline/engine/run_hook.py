@@ -13,12 +13,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.plan import (
-    EventTelemetry,
-    Executor,
-    HookCall,
-    RegisteredHook,
-)
+from hookline.plan import Executor, HookCall, RegisteredHook
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Dialect, HookMode, HookType
@@ -38,15 +33,10 @@ async def run_hook(
     call: HookCall,
     executors: Executors,
     breaker: CircuitBreaker,
-    *,
-    is_told: bool = False,
 ) -> HookExecutionResult:
-    """Run a hook if it may run; never raises, except for cancellation.
-
-    ``is_told``: telemetry knows of it already, if there is any.
-    """
-    if call.telemetry is not None and not is_told:
-        return await _run_and_tell(call.telemetry, hook, call, executors, breaker)
+    """Run a hook if it may run; never raises, except for cancellation."""
+    telemetry, result = call.telemetry, None
+    span = None if telemetry is None else telemetry.start_hook(hook, call)
     try:
         approval = hook.approval
         changed, stamp = (None, ()) if approval is None else approval.check()
@@ -71,24 +61,11 @@ async def run_hook(
     except BaseException as error:  # noqa: BLE001
         message = f"could not be run: {type(error).__name__}: {error}"
         result = apply_policy(refused(hook, FailureCause.CRASH, message), hook)
-    if hook.config.mode is _OBSERVE:
-        return _observed(result, hook)
-    return result
-
-
-async def _run_and_tell(
-    telemetry: EventTelemetry,
-    hook: RegisteredHook,
-    call: HookCall,
-    executors: Executors,
-    breaker: CircuitBreaker,
-) -> HookExecutionResult:
-    told = telemetry.start_hook(hook, call)
-    result = None
-    try:
-        result = await run_hook(hook, call, executors, breaker, is_told=True)
     finally:
-        told.end(result)
+        if result is not None and hook.config.mode is _OBSERVE:
+            result = _observed(result, hook)
+        if span is not None:
+            span.end(result)
     return result
 
 

@@ -20,7 +20,7 @@ from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Dialect, HookMode, HookType
 
 from .admission import CircuitBreaker
-from .background import BackgroundHooks, LateResults
+from .background import BackgroundHooks
 from .changes import (
     Changes,
     EventInput,
@@ -58,12 +58,10 @@ class HookRunner:
         executors: Executors,
         breaker: CircuitBreaker,
         background: BackgroundHooks | None = None,
-        late: LateResults | None = None,
     ) -> None:
         self._executors = executors
         self._breaker = breaker
         self._background = background or BackgroundHooks(executors, breaker)
-        self._late = late
 
     async def run(self, plan: HookPlan, call: HookCall) -> list[HookExecutionResult]:
         """Run every hook of a plan; results in plan order, then those of re-checks."""
@@ -88,9 +86,9 @@ class HookRunner:
         self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
         if hook.config.is_async:
-            return self._background.start(hook, call, self._late)
+            return self._background.start(hook, call)
         if hook.config.dialect is _CLAUDE and hook.config.type is HookType.COMMAND:
-            return await self._background.run_until_async(hook, call, self._late)
+            return await self._background.run_until_async(hook, call)
         result = await run_hook(hook, call, self._executors, self._breaker)
         if result.output is None or hook.event is not HookEventName.AfterModel:
             return result

@@ -51,7 +51,7 @@ from hookline.settings.model import (
 
 from .admission import CircuitBreaker
 from .background import BackgroundHooks
-from .handler import EventPipeline, HookEventHandler, LateReporter, Reporter
+from .handler import EventPipeline, HookEventHandler, Reporter
 from .on_error import BrokenSystem
 from .planner import HookPlanner
 from .registry import HookRegistry
@@ -125,7 +125,9 @@ class HookSystem:
         self._executors = HookExecutors(config)
         self._executors.provide_for(self._registry.all_hooks())
         self._breaker = CircuitBreaker(config.working_dir)
-        self._background = BackgroundHooks(self._executors.by_type, self._breaker)
+        by_type = self._executors.by_type
+        self._background = BackgroundHooks(by_type, self._breaker)
+        self._runner = HookRunner(by_type, self._breaker, self._background)
         self._lock, self._host = threading.RLock(), os.getpid()
         self._reloader: SettingsReloader | None = None
         self._follows = reload
@@ -236,14 +238,12 @@ class HookSystem:
         if self._reloader is not None and not settings.hooks_enabled:
             # As at a start, which builds no hook system for such settings.
             planned, journal = HookRegistry(Settings()), None
-        late = LateReporter(self._reporter, journal)
-        executors = self._executors.by_type
         return EventPipeline(
             config=self._config,
             settings=settings,
             registry=planned,
             planner=HookPlanner(planned),
-            runner=HookRunner(executors, self._breaker, self._background, late),
+            runner=self._runner,
             reporter=self._reporter,
             recorder=journal,
             broken=broken,
