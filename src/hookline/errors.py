@@ -260,8 +260,6 @@ class MissingExtraError(HooklineError, ImportError):
         super().__init__(extra, package, at_least)
 
     def __str__(self) -> str:
-        from ._internal.requirements import install_command
-
         version = f" {self.at_least} or later" if self.at_least else ""
         missing = f"{self.package}{version} is missing (hookline[{self.extra}])"
         return f"{missing}: run {install_command(*self.args)}"
@@ -272,6 +270,34 @@ class UnsupportedPlatformError(HooklineError, ImportError):
 
     def __str__(self) -> str:
         return "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
+
+
+def install_command(extra: str, package: str, at_least: str = "") -> str:
+    """The command that adds what an extra needs, or a later version of one package.
+
+    The requirements themselves are named: Hookline is on no index, and a stranger could
+    register its name (decision 0148).
+    """
+    missing = [f"{package}>={at_least}"] if at_least else _requirements(extra)
+    # Quoted also where a shell would not need it: it looks the same everywhere.
+    return " ".join(["pip install", *(f"'{name}'" for name in missing or [package])])
+
+
+def _requirements(extra: str) -> list[str]:
+    """What the installed package requires for an extra; [] if that is not known."""
+    from importlib import metadata
+
+    try:
+        declared = metadata.requires("hookline") or []
+    except metadata.PackageNotFoundError:
+        return []  # run from its sources, without an installation
+    mark = f'extra=="{extra}"'
+    parts = (line.replace("'", '"').partition(";") for line in declared)
+    return [
+        requirement.strip()
+        for requirement, _, condition in parts
+        if mark in condition.replace(" ", "")
+    ]
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:

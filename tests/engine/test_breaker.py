@@ -17,13 +17,13 @@ import msgspec
 import pytest
 
 from hookline import HookSystem, Settings
+from hookline._internal.state_files import locked
 from hookline.engine.admission import CircuitBreaker, refusal
 from hookline.engine.registry import HookRegistry
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
 from hookline.settings.model import HookSource
-from hookline.settings.places import locked
 from tests.support.commandline import run_command
 from tests.support.workspace import Workspace
 

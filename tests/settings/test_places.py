@@ -12,13 +12,13 @@ import platformdirs
 import pytest
 
 from hookline import Settings, SettingsError
+from hookline._internal.state_files import state_dir
 from hookline.settings.places import (
     SettingsPlaces,
     default_user_dir,
     find_settings_file,
     find_workspace,
     is_within,
-    state_dir,
 )
 from tests.support.project import Project
 

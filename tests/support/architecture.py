@@ -27,7 +27,7 @@ SOURCE = Path(hookline.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 
 PACKAGES = [
-    *("_internal", "errors", "protocol", "shell", "rules", "settings", "trust"),
+    *("errors", "_internal", "protocol", "shell", "rules", "settings", "trust"),
     *("config", "plan", "execute", "translators", "journal", "telemetry", "bus"),
     *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
     *("testing", "cli"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 import tempfile
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
@@ -50,9 +52,7 @@ def run(options: Options) -> None:
 
 
 def _first_steps() -> list[tuple[str, str]]:
-    from hookline._internal.requirements import folder_missing_on_path
-
-    folder = folder_missing_on_path()
+    folder = _folder_missing_on_path()
     steps = []
     if folder is not None:
         steps = [(f'export PATH={quote(folder)}:"$PATH"', "once per shell")]
@@ -65,6 +65,17 @@ def _first_steps() -> list[tuple[str, str]]:
         ("hookline trust", "review and approve it"),
         ("hookline install claude", "let a coding agent ask it"),
     ]
+
+
+def _folder_missing_on_path() -> str | None:
+    """Where our ``hookline`` is, if typing its name does not start it."""
+    started_as = Path(sys.argv[0])
+    if started_as.stem != "hookline":  # python -m hookline
+        started_as = Path(sys.executable).with_name("hookline")
+    command = shutil.which("hookline")
+    if command and Path(command).resolve() == started_as.resolve():
+        return None
+    return str(started_as.parent.absolute())
 
 
 def _closer_look(*, all_shown: bool) -> list[tuple[str, str]]:

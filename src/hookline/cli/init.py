@@ -6,10 +6,9 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
-from hookline._internal.requirements import install_command
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
-from hookline.errors import HooklineError, SettingsError
+from hookline.errors import HooklineError, SettingsError, install_command
 from hookline.hosts.file_changes import Change, apply, read_inside, require_unchanged
 from hookline.hosts.host_files import Scope
 from hookline.hosts.installed import Installed, find_installed

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
+from hookline._internal.state_files import state_dir
 from hookline.config import Config
 from hookline.engine.admission import timeouts_file
 from hookline.engine.registry import HookRegistry
@@ -32,7 +33,6 @@ from hookline.settings.places import (
     absolute,
     find_workspace,
     record_path,
-    state_dir,
 )
 from hookline.trust.caches import cache_folder
 

@@ -22,19 +22,19 @@ import msgspec
 from msgspec import Struct
 
 from hookline._internal.log import logger
+from hookline._internal.state_files import (
+    file_name,
+    locked,
+    read_private,
+    state_dir,
+    write_private,
+)
 from hookline.errors import StateFileError
 from hookline.execute.answer import failed_result
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Breaker, HookSource
-from hookline.settings.places import (
-    file_name,
-    locked,
-    outermost_project,
-    read_private,
-    state_dir,
-    write_private,
-)
+from hookline.settings.places import outermost_project
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _RUNTIME, _TIMEOUT = HookSource.RUNTIME, FailureCause.TIMEOUT

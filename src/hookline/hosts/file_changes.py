@@ -15,15 +15,15 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from hookline.errors import HooklineError, SettingsError
-from hookline.settings.places import (
+from hookline._internal.state_files import (
     file_name,
-    is_within,
     read_private,
     remove,
     state_dir,
     write_private,
 )
+from hookline.errors import HooklineError, SettingsError
+from hookline.settings.places import is_within
 from hookline.settings.read import read_bytes
 
 _READ_ONLY = "is read-only for you: run chmod u+w on it, or do this as its owner"

@@ -5,14 +5,14 @@ A bridge process lives for one event, so the stop is in a file.
 
 from __future__ import annotations
 
-from hookline.errors import StateFileError
-from hookline.settings.places import (
+from hookline._internal.state_files import (
     file_name,
     read_private,
     remove,
     state_dir,
     write_private,
 )
+from hookline.errors import StateFileError
 
 from .host import HostEvent, Wire
 

@@ -10,14 +10,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from hookline.errors import StateFileError
-from hookline.settings.places import (
+from hookline._internal.state_files import (
     file_name,
     read_private,
     remove,
     state_dir,
     write_private,
 )
+from hookline.errors import StateFileError
 
 _OLD_S = 7 * 86400
 

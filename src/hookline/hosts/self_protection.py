@@ -17,6 +17,7 @@ from glob import glob
 
 from msgspec import Struct
 
+from hookline._internal.state_files import state_dir
 from hookline.errors import HooklineError
 from hookline.protocol.jsontext import encode
 from hookline.settings.places import (
@@ -25,7 +26,6 @@ from hookline.settings.places import (
     find_workspace,
     folders_above,
     is_within,
-    state_dir,
 )
 from hookline.settings.read import decode_text, parse_text, read_bytes
 from hookline.shell import programs

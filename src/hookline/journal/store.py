@@ -9,14 +9,9 @@ from contextlib import closing
 from sqlite3 import Connection
 from urllib.parse import quote
 
+from hookline._internal.state_files import file_name, make_folder, state_dir
 from hookline.errors import JournalError, StateFileError
-from hookline.settings.places import (
-    PROJECT_FOLDER,
-    file_name,
-    make_folder,
-    outermost_project,
-    state_dir,
-)
+from hookline.settings.places import PROJECT_FOLDER, outermost_project
 
 _APPLICATION_ID = 0x486F6F6B
 """``Hook``, in the header of every journal."""

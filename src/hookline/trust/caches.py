@@ -13,9 +13,9 @@ import stat
 from contextlib import suppress
 from functools import lru_cache
 
+from hookline._internal.state_files import file_name, make_folder, state_dir
 from hookline.errors import StateFileError
 from hookline.settings.model import Stamp
-from hookline.settings.places import file_name, make_folder, state_dir
 
 _VARIABLE = "PYTHONPYCACHEPREFIX"
 _NOWHERE = {_VARIABLE: f"{os.devnull}/hookline", "PYTHONDONTWRITEBYTECODE": "1"}

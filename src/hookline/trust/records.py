@@ -14,21 +14,19 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
+from hookline._internal.state_files import (
+    locked,
+    make_folder,
+    read_private,
+    remove,
+    write_private,
+)
 from hookline.errors import StateFileError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
-from hookline.settings.places import (
-    locked,
-    make_folder,
-    read_private,
-    record_path,
-    record_problem,
-    remove,
-    trust_folder,
-    write_private,
-)
+from hookline.settings.places import record_path, record_problem, trust_folder
 
 from .pins import Pin, PinKind
 
