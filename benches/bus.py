@@ -33,7 +33,7 @@ from hookline import (
     Settings,
 )
 from hookline.bus import NatsBus
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 
 TOOL = {"tool_name": "read_file", "tool_input": {"path": "src/main.py", "limit": 200}}
 ECHO = """

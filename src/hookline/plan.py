@@ -12,7 +12,12 @@ from msgspec.structs import asdict
 
 from hookline.errors import EncodingError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import (
+from hookline.protocol.results import (
+    FailureCause,
+    HookExecutionResult,
+    ProcessedHookResult,
+)
+from hookline.protocol.values import (
     TooDeepError,
     copy_shown,
     decode,
@@ -20,11 +25,6 @@ from hookline.protocol.jsontext import (
     encode_whole,
     is_plain,
     is_showable,
-)
-from hookline.protocol.results import (
-    FailureCause,
-    HookExecutionResult,
-    ProcessedHookResult,
 )
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (

@@ -13,8 +13,8 @@ from hookline.bus import HookBusClient, MessageBusType, NatsBus
 from hookline.bus.server import RequestServer
 from hookline.errors import BusConnectionError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import Stage
+from hookline.protocol.values import decode, encode
 from tests.support.nats import codes
 
 from .conftest import Fleet

@@ -20,8 +20,8 @@ from hookline.bus.wire import (
     read_response,
 )
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import AggregatedHookResult, ProcessedHookResult
+from hookline.protocol.values import decode, encode
 
 from .fakes import result_of
 

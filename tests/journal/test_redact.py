@@ -18,7 +18,7 @@ from hookline.journal.redact import (
     truncate_text,
     truncate_with_digest,
 )
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=300),

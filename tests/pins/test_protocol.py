@@ -14,9 +14,15 @@ import pytest
 from hookline import Config, HookEventName, HookSystem, Settings
 from hookline.agent import Confirmation, execute_tool_with_hooks
 from hookline.errors import EncodingError
-from hookline.protocol.jsontext import as_plain, decode, encode, encode_whole, text_of
 from hookline.protocol.validators import PREDICATES, explain
-from hookline.protocol.values import restored
+from hookline.protocol.values import (
+    as_plain,
+    decode,
+    encode,
+    encode_whole,
+    restored,
+    text_of,
+)
 from tests.support import typed_values
 from tests.support.hook_rows import fire_hook_row
 from tests.support.pins import PinTable, Row

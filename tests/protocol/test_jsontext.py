@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.protocol.jsontext import (
+from hookline.protocol.values import (
     copy_shown,
     decode,
     encode,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.errors import EncodingError
-from hookline.protocol.jsontext import as_plain, decode, encode, encode_whole, text_of
+from hookline.protocol.values import as_plain, decode, encode, encode_whole, text_of
 from tests.support.odd_values import nested
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hookline.errors import TranslationError
-from hookline.protocol import jsontext
+from hookline.protocol import values
 from hookline.translators import HookTranslator, pick_translator, to_wire
 from tests.support.translated import chunk_objects
 
@@ -49,7 +49,7 @@ every_dict = pytest.mark.parametrize("sdk", CONTENT_FIELDS)
 
 
 def over_the_wire(value: Any) -> Any:
-    return jsontext.decode(jsontext.encode(value))
+    return values.decode(values.encode(value))
 
 
 @every_sdk

@@ -32,9 +32,9 @@ from hookline.protocol.dialects import (
     claude_replacement,
 )
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode
 from hookline.protocol.results import ProcessedHookResult
 from hookline.protocol.tool_fields import SPELLINGS
+from hookline.protocol.values import encode
 
 try:
     from claude_agent_sdk import HookContext, HookMatcher

@@ -23,7 +23,7 @@ from hookline.agent import (
 )
 from hookline.agent import ToolResult as HookedResult
 from hookline.errors import MissingExtraError
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 
 try:
     import mcp_types as mcp

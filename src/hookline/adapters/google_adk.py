@@ -27,7 +27,7 @@ from hookline.agent import (
     session_of,
 )
 from hookline.errors import HooklineError, MissingExtraError
-from hookline.protocol.jsontext import same_json
+from hookline.protocol.values import same_json
 from hookline.translators.genai import GenerateContentRequest
 
 try:

@@ -28,7 +28,7 @@ from hookline.agent import (
 )
 from hookline.agent.decorator import Waiting, run_to_end
 from hookline.errors import MissingExtraError
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 from hookline.translators.stable import LLMMessage
 
 try:

@@ -32,7 +32,7 @@ from hookline.agent import (
     session_of,
 )
 from hookline.errors import MissingExtraError
-from hookline.protocol.jsontext import same_json
+from hookline.protocol.values import same_json
 from hookline.translators.openai import OpenAITranslator
 
 try:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs, to_builtins
 
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 from hookline.translators.passthrough import StableTranslator
 from hookline.translators.sdk_objects import (
     genai_types,

@@ -19,7 +19,6 @@ from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
 from hookline.engine.remote_side import RemoteSide, or_remote
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
-from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
@@ -28,6 +27,7 @@ from hookline.protocol.results import (
     make_empty_success_result,
     process_common_hook_output_fields,
 )
+from hookline.protocol.values import text_of
 
 T = TypeVar("T")
 _warned: WeakKeyDictionary[Config, set[Any]] = WeakKeyDictionary()

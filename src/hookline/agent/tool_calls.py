@@ -16,9 +16,9 @@ from msgspec import Struct, structs
 
 from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode, same_json
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult, blocking_reasons
+from hookline.protocol.values import encode, key_text, restored, same_json
 from hookline.settings.model import OnFailure
 
 from .firing import ConfigOrEvents, events_of, fire
@@ -484,8 +484,6 @@ def _changed(
     What hooks left as they were shown it stays the very object; a changed value has the
     type of the one that it replaces, where that is simple.
     """
-    from hookline.protocol.values import key_text, restored
-
     keys = {key_text(key): key for key in before}
     merged: ToolInput = {}
     names: dict[str, None] = {}

@@ -17,7 +17,7 @@ from typing import Any
 from hookline._internal.trace_context import current_trace
 from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import as_plain
+from hookline.protocol.values import as_plain
 
 from .contracts import (
     HookBus,

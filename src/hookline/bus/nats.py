@@ -16,7 +16,7 @@ from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 
 from hookline.errors import BusConnectionError, EncodingError, MissingExtraError
-from hookline.protocol.jsontext import decode, encode_whole
+from hookline.protocol.values import decode, encode_whole
 
 from .connection_log import ConnectionLog, server_parts, without_password
 from .contracts import (

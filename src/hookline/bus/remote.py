@@ -17,13 +17,13 @@ from hookline.protocol.inputs import (
     checked_translator,
     event_fields,
 )
-from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
     Stage,
     build_failure_envelope,
 )
+from hookline.protocol.values import text_of
 
 from .client import HookBusClient
 from .contracts import ResponseCode, failed_response, new_correlation_id

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, structs
 
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import (
     Decision,
     HookOutput,
@@ -28,6 +27,7 @@ from hookline.protocol.results import (
     fail_closed_output,
     process_common_hook_output_fields,
 )
+from hookline.protocol.values import encode
 
 from .contracts import HookExecutionResponse, ResponseCode, failed_response
 

@@ -18,7 +18,7 @@ from hookline.config import Config
 from hookline.errors import HooklineError, SettingsError
 from hookline.execute.watchdog import watcher
 from hookline.hosts.failsafe import failsafe
-from hookline.protocol.jsontext import decode, printable
+from hookline.protocol.values import decode, printable
 from hookline.settings.load import Settings
 from hookline.settings.places import find_workspace, is_within
 

@@ -11,7 +11,6 @@ from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import (
     HookExecutionResult,
@@ -19,6 +18,7 @@ from hookline.protocol.results import (
     Stage,
     make_empty_success_result,
 )
+from hookline.protocol.values import encode
 from hookline.settings.model import HookType
 
 from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input

@@ -26,9 +26,9 @@ from hookline.journal.query import EventKind, FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.jsontext import decode, same_json
 from hookline.protocol.outputs import CHANGING, HookOutput
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
+from hookline.protocol.values import decode, same_json
 
 from . import journal
 from .common import Options, Parser, at_least, load_config, log_to_stderr

@@ -18,8 +18,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from hookline.protocol.jsontext import encode
-from hookline.protocol.jsontext import printable as printable  # noqa: PLC0414
+from hookline.protocol.values import encode
+from hookline.protocol.values import printable as printable  # noqa: PLC0414
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
 _MAX_CELL = 48

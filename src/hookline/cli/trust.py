@@ -11,7 +11,7 @@ from typing import Any
 
 from hookline.errors import HooklineError
 from hookline.plan import current_depth
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 from hookline.settings.places import find_workspace, record_path
 from hookline.trust import records, review
 from hookline.trust.comparison import definition_diff, file_diff

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import Chain
-from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import HookOutput, changed_tool_input, named_input
+from hookline.protocol.values import same_json
 
 EventInput = dict[str, Any]
 Changes = dict[tuple[str, ...], Any]

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
-from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import (
     MODES,
     Decision,
@@ -26,6 +25,7 @@ from hookline.protocol.results import (
     HookExecutionResult,
     Stage,
 )
+from hookline.protocol.values import same_json
 from hookline.settings.model import ToolSelection
 
 from .changes import EventInput, final_input, merged_part

@@ -33,7 +33,7 @@ from hookline.protocol.inputs import (
     SubagentStartInput,
     SubagentStopInput,
 )
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 from hookline.rules.failure import FAILURE_CONDITIONS
 from hookline.settings.fields import BOOLEAN, HOOK_FIELDS, Report, Severity
 from hookline.settings.model import FailurePolicy, OnFailure

@@ -14,9 +14,9 @@ from msgspec import Struct, structs
 
 from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, Chain, HookEventName
-from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import Decision, HookOutput
 from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.values import same_json
 from hookline.settings.model import Dialect, HookMode, HookType
 
 from .admission import CircuitBreaker

@@ -32,9 +32,9 @@ from hookline.protocol.dialect_payloads import (
 )
 from hookline.protocol.dialects import CLAUDE, DIALECTS, LLXPRT, HostNames
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.jsontext import encode, same_json
 from hookline.protocol.outputs import NO_REASON
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.values import encode, same_json
 
 from .planner import matched_name, names_of
 

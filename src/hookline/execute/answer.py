@@ -15,9 +15,9 @@ import msgspec
 from msgspec import structs
 
 from hookline.plan import RegisteredHook, RunEnd
-from hookline.protocol.jsontext import TooDeepError, decode
 from hookline.protocol.outputs import read_decision, read_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.values import TooDeepError, decode
 from hookline.settings.model import Expect
 
 EXIT_BLOCK = 2

@@ -21,10 +21,9 @@ from msgspec.structs import replace
 from hookline.errors import EncodingError, MissingExtraError, SettingsError
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS
-from hookline.protocol.jsontext import encode, encode_whole, text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.tool_fields import with_agent_spellings
-from hookline.protocol.values import digits
+from hookline.protocol.values import digits, encode, encode_whole, text_of
 from hookline.settings.model import HookSource
 from hookline.settings.policies import (
     CedarFile,

@@ -11,8 +11,8 @@ from functools import lru_cache
 from hookline.execute.child import ProcessOutcome, ProcessSlots, run_process
 from hookline.execute.spawn import ProcessSpec, Program
 from hookline.plan import DEPTH_VARIABLE, HookCall, RegisteredHook, RunEnd
-from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.values import text_of
 from hookline.settings.model import FOREIGN_PREFIXES, Dialect, EnvPolicy
 from hookline.settings.places import find_workspace, is_within, shipped_by
 from hookline.shell.parse import (

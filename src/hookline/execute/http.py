@@ -25,9 +25,9 @@ from msgspec import Struct, structs
 from hookline.errors import MissingExtraError
 from hookline.execute.child import ProcessSlots
 from hookline.plan import HookCall, RegisteredHook, RunEnd
-from hookline.protocol.jsontext import encode
 from hookline.protocol.opa import opa_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.values import encode
 from hookline.settings.headers import (
     is_credential,
     names_problem,

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from msgspec import Struct, structs
 
-from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.values import decode, encode
 
 from .answer import with_output
 

@@ -25,8 +25,8 @@ from hookline.plan import (
     UnapprovedModuleError,
     depth_inside,
 )
-from hookline.protocol.jsontext import as_plain
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.values import as_plain
 from hookline.settings.model import Approval
 
 from .answer import (

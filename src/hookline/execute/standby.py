@@ -25,8 +25,8 @@ from hookline.execute.child import Child, ProcessOutcome, ProcessSlots, run_proc
 from hookline.execute.spawn import ProcessSpec
 from hookline.execute.watchdog import fork_lock
 from hookline.plan import HookCall, RegisteredHook
-from hookline.protocol.jsontext import encode
 from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
 from hookline.trust.stamps import file_stamp
 

@@ -17,7 +17,7 @@ from hookline.execute.child import (
 )
 from hookline.execute.spawn import ProcessSpec
 from hookline.execute.watchdog import start
-from hookline.protocol.jsontext import decode
+from hookline.protocol.values import decode
 
 _READ_SIZE = 64 * 1024
 _LAST_READS = 8

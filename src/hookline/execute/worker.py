@@ -25,8 +25,8 @@ from hookline._internal.log import logger
 from hookline.execute.child import ProcessSlots, run_process
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.jsontext import encode
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
 from hookline.trust.pins import named_paths, trust_paths
 from hookline.trust.stamps import file_stamp

@@ -27,14 +27,14 @@ from hookline.errors import EncodingError, HooklineError
 from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer
-from hookline.protocol.jsontext import (
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.protocol.values import (
     TooDeepError,
     decode,
     describe,
     encode,
     printable,
 )
-from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.settings.load import Settings, SettingsOrigin
 from hookline.settings.model import OnFailure
 from hookline.settings.places import folders_above

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from os import O_NONBLOCK, pread
 from typing import Any
 
-from hookline.protocol.jsontext import decode
+from hookline.protocol.values import decode
 
 MAX_BYTES = 4 * 1024 * 1024
 """How much of the end of the file is read."""

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 
 from . import claude
 from .host import (

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import describe, encode, text_of
 from hookline.protocol.results import ProcessedHookResult, blocking_reasons
+from hookline.protocol.values import describe, encode, text_of
 
 from .tools import ToolCall
 

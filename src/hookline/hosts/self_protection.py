@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from hookline._internal.state_files import state_dir
 from hookline.errors import HooklineError
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 from hookline.settings.places import (
     SYSTEM_DIR,
     default_user_dir,

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 
 _LONGEST_NUMBER = 18
 

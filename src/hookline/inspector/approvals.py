@@ -27,7 +27,7 @@ from starlette.routing import BaseRoute, Route
 from hookline.errors import HooklineError, JournalError
 from hookline.journal.recent import newest_folders
 from hookline.journal.redact import MASK, Masker
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 from hookline.settings.model import shown_url
 from hookline.settings.places import find_workspace, is_within, record_problem
 from hookline.trust import records, review

@@ -25,8 +25,8 @@ from hookline.journal.query import FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS
 from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import CHANGING, HookOutput, read_output
+from hookline.protocol.values import same_json
 
 from .answers import reply
 from .desk import Desk

@@ -32,7 +32,7 @@ from hookline.journal.recent import (
 from hookline.journal.redact import Masker
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 from hookline.rules.reasons import Explained, explain
 from hookline.settings.model import HookType, TrustStatus
 

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 from hookline.settings.read import parse_text
 
 from .own_command import CommandEnd, OwnCommand, finish

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.errors import HooklineError
-from hookline.protocol.jsontext import decode
+from hookline.protocol.values import decode
 
 from .answers import event_stream, number_of, read_body, reply, server_event
 from .desk import Desk

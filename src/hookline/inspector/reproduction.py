@@ -17,8 +17,8 @@ import msgspec
 from hookline.journal.query import FullEntry
 from hookline.journal.rows import Verdict
 from hookline.protocol.events import known_event
-from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import changed_tool_input, read_output
+from hookline.protocol.values import encode
 from hookline.settings.toml_text import toml_key, toml_value
 
 _GIVEN_ELSEWHERE = frozenset({"hook_event_name", "timestamp", "cwd"})

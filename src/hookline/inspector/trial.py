@@ -23,9 +23,9 @@ from hookline.errors import HooklineError
 from hookline.journal.rows import verdict_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import AggregatedHookResult, ProcessedHookResult
+from hookline.protocol.values import decode, encode
 from hookline.settings.load import Settings
 
 from .answers import read_body, reply

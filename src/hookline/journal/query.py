@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from hookline.errors import JournalError
-from hookline.protocol.jsontext import decode
+from hookline.protocol.values import decode
 from hookline.settings.places import is_within, project_around
 
 from .rows import Verdict

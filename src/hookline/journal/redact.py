@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 
 _TEXT_LIMITS = (16384, 4096, 1024, 256, 64)
 """Characters that each text may keep, tried one after the other."""

@@ -12,9 +12,9 @@ from msgspec import Struct, structs
 from hookline.errors import EncodingError
 from hookline.plan import HookCall, HookPlan
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
-from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.outputs import HookOutput, changed_tool_input
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.protocol.values import decode, encode
 from hookline.translators import stable_fields
 
 from .redact import (

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 
 from .query import HOOKS_OF_EVENT, JournalReader, glob_of
 

@@ -20,9 +20,9 @@ from .dialects import (
     tool_names,
 )
 from .events import HookEventName
-from .jsontext import decode, same_json, text_of
 from .results import fail_closed_output
 from .tool_fields import keys_of
+from .values import decode, same_json, text_of
 
 _E = HookEventName
 _TEXT_IS_CONTEXT = frozenset({_E.BeforeAgent, _E.SessionStart})

@@ -22,9 +22,9 @@ from .events import (
     SessionEndReason,
     SessionStartSource,
 )
-from .jsontext import text_of
 from .outputs import one_of
 from .results import ProcessedHookResult
+from .values import text_of
 
 
 class BaseInput(TypedDict):

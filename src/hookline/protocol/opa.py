@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jsontext import encode
 from .outputs import Decision, read_decision
+from .values import encode
 
 _VERDICTS = frozenset({"allow", "deny"})
 _PERMISSION = "permissionDecision"

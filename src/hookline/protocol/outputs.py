@@ -19,7 +19,7 @@ from msgspec import Struct
 from hookline.errors import nearest
 
 from .events import TRAITS, HookEventName
-from .jsontext import describe
+from .values import describe, key_text
 
 
 class ValueType(Struct, frozen=True):
@@ -205,8 +205,6 @@ def named_input(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
     """An input with the names that hooks were shown: a change must hit its key."""
     if all(type(key) is str for key in tool_input):
         return tool_input
-    from .values import key_text  # rare
-
     return {key_text(key): value for key, value in tool_input.items()}
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from . import inputs
 from .events import TRAITS, HookEventName
-from .jsontext import describe
 from .outputs import BOOLEAN, LIST, OBJECT, STRING, ValueType, one_of
+from .values import describe
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

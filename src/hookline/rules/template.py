@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from hookline.protocol.jsontext import text_of
+from hookline.protocol.values import text_of
 
 from .program import (
     EvaluationError,

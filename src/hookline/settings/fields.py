@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.jsontext import as_plain, describe
 from hookline.protocol.results import FailureCause
+from hookline.protocol.values import as_plain, describe
 
 from .model import (
     Breaker,

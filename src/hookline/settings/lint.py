@@ -19,7 +19,7 @@ from hookline.protocol.dialects import (
     python_expression,
 )
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 
 from .fields import (
     GROUP_FIELDS,

@@ -8,8 +8,8 @@ from typing import Any
 from hookline.errors import nearest
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EVENT_FIELDS
-from hookline.protocol.jsontext import describe
 from hookline.protocol.outputs import read_output
+from hookline.protocol.values import describe
 from hookline.rules.failure import FAILURE_CONDITIONS
 from hookline.rules.program import (
     EVENT,

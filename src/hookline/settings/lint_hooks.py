@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from hookline.errors import MissingExtraError, SettingsError
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 from hookline.shell.commands import programs
 from hookline.shell.files import command_files
 from hookline.shell.parse import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hookline.errors import nearest
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 
 from .fields import Report, Severity
 from .places import module_folders

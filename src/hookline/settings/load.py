@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import SettingsError
-from hookline.protocol.jsontext import decode, describe, encode, printable
 from hookline.protocol.results import FailureCause
+from hookline.protocol.values import decode, describe, encode, printable
 
 from .model import (
     Breaker,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from hookline.errors import UnknownEventError, nearest
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 
 from .fields import (
     GROUP_FIELDS,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import MissingExtraError, SettingsError
-from hookline.protocol.jsontext import TooDeepError, decode, describe
+from hookline.protocol.values import TooDeepError, decode, describe
 
 from .model import HookConfig
 from .places import resolved

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 
 from .fields import KeyPath
 

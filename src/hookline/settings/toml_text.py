@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _HIDDEN = re.compile(r"[^\x20-\x7e]")

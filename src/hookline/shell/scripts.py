@@ -7,7 +7,7 @@ import re
 import stat
 from shutil import which
 
-from hookline.protocol.jsontext import describe
+from hookline.protocol.values import describe
 
 from .parse import ExecutedFile
 

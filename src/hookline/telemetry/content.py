@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.journal.redact import Masker, truncate_json, truncate_text
-from hookline.protocol.jsontext import decode, encode, text_of
+from hookline.protocol.values import decode, encode, text_of
 
 MAX_TEXT = 256
 """Characters of a name or an id."""

@@ -28,8 +28,8 @@ from msgspec import structs
 from hookline.config import Config
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import same_json
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
+from hookline.protocol.values import same_json
 from hookline.settings.load import Settings
 from hookline.settings.model import HookConfig, HookSource, HookType
 from hookline.settings.parse import parse_layer

@@ -15,8 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import HooklineError
-from hookline.protocol.jsontext import same_json
 from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.values import same_json
 from hookline.settings.toml_text import toml_pattern, toml_value
 
 from .cases import HookTestCase

@@ -43,8 +43,8 @@ from hookline.execute.worker import (
 )
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import base_fields
-from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.values import decode, encode
 
 from .run import CaseResult
 from .tester import event_input

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import EncodingError, TranslationError
-from hookline.protocol.jsontext import as_plain, decode, encode
 from hookline.protocol.outputs import read_part
+from hookline.protocol.values import as_plain, decode, encode
 
 logger = logging.getLogger("hookline")
 

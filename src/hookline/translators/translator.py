@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import TranslationError
-from hookline.protocol.jsontext import same_json
+from hookline.protocol.values import same_json
 
 from .messages import align
 from .sdk_objects import (

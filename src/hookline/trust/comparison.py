@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.protocol.jsontext import encode
+from hookline.protocol.values import encode
 
 from .pins import Pin, PinKind
 from .records import copy_of

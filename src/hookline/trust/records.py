@@ -23,7 +23,7 @@ from hookline._internal.state_files import (
 )
 from hookline.errors import StateFileError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.values import decode, encode
 from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.places import record_path, record_problem, trust_folder
