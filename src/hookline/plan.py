@@ -149,19 +149,32 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RunEnd(Struct, frozen=True, kw_only=True):
-    """How a run ended."""
+    """How a run ended, as its executor tells it; ``read_end`` reads and times it."""
 
-    exit_code: int | None
+    exit_code: int | None = None
     stdout: str = ""
     stderr: str = ""
     stdout_truncated: bool = False
     stdout_open: bool = False
     """Another process still held it when reading ended: more may have come."""
     truncated: bool = False
-    duration: float = 0.0
+    """Whether either stream is not complete."""
+    answer: dict[str, Any] | None = None
+    """What it answered, where that was not text: a function, a rule."""
+    cause: FailureCause | None = None
+    """Set where it failed; the exit code and the streams say the rest."""
+    error: str | None = None
+    """Why it failed, for people."""
+    warnings: tuple[str, ...] = ()
+    started: float = 0.0
+    """By ``time.perf_counter``, after it waited for its turn; 0 where it did not."""
     reran: bool = False
+    standby: bool | None = None
+    """Whether a process that was started ahead answered; None without standby."""
     cwd: str | None = None
     """Where its process ran."""
+    result: HookExecutionResult | None = None
+    """Of remote hooks: what the other side has read already."""
 
 
 class HookPlan(Struct, frozen=True):
@@ -317,7 +330,7 @@ class KeepsHooks(Protocol):
 class Executor(Protocol):
     """Runs the hooks of one type; a crash, a timeout or a missing file is a result."""
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Run one hook to its end."""
         ...
 

@@ -246,13 +246,13 @@ async def test_bytes_that_were_not_approved_are_not_parsed(
     event = {"cwd": str(workspace.folder), "session_id": "s"}
     call = HookCall(hook.event, {**event, "tool_name": "a", "tool_input": {}})
     write_policies(workspace, PERMIT)
-    result = await CedarExecutor().run(hook, call)
-    assert result.cause is FailureCause.CHANGED
+    end = await CedarExecutor().run(hook, call)
+    assert end.cause is FailureCause.CHANGED
     write_policies(workspace, FORBID)
-    result = await CedarExecutor().run(hook, call)
-    assert result.success
-    assert result.output is not None
-    assert result.output.is_blocking
+    end = await CedarExecutor().run(hook, call)
+    assert end.cause is None
+    assert end.answer is not None
+    assert end.answer["decision"] == "deny"
 
 
 JSON = st.recursive(

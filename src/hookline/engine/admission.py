@@ -30,7 +30,7 @@ from hookline._internal.state_files import (
     write_private,
 )
 from hookline.errors import StateFileError
-from hookline.execute.answer import failed_result
+from hookline.execute.answer import read_end
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Breaker, HookSource
@@ -67,7 +67,7 @@ def refused(
     hook: RegisteredHook, cause: FailureCause, error: str
 ) -> HookExecutionResult:
     """The result of a hook that did not run, or whose run does not count."""
-    return failed_result(hook, RunEnd(exit_code=None), cause, error)
+    return read_end(hook, RunEnd(cause=cause, error=error))
 
 
 class Timeouts(Struct, frozen=True):

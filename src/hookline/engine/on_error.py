@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.execute.answer import failed_result
+from hookline.execute.answer import read_end
 from hookline.plan import RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.outputs import read_output
@@ -43,7 +43,7 @@ def apply_policy(
 def block_unseen(hook: RegisteredHook, error: EncodingError) -> HookExecutionResult:
     """A hook that could not be shown the event; whatever its policy, that blocks."""
     message = f"could not be shown the event: {error}"
-    result = failed_result(hook, RunEnd(exit_code=None), FailureCause.CRASH, message)
+    result = read_end(hook, RunEnd(cause=FailureCause.CRASH, error=message))
     if not TRAITS[hook.event].can_block:
         return apply_policy(result, hook)
     return _closed(result, f"Blocked by Hookline: hook {hook.name!r} {message}")

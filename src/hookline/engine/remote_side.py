@@ -6,11 +6,9 @@ what it changes, and it is asked again about what they change (protocol.md#bus).
 
 from __future__ import annotations
 
-import time
-
 from msgspec import structs
 
-from hookline.plan import HookCall, RegisteredHook
+from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS, EventFirer, Fields
 from hookline.protocol.results import (
@@ -49,25 +47,24 @@ class RemoteSide:
             executor=self,
         )
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Ask once; a recheck is another question."""
         fields = self._fields
         if call is not call.origin:
             fields = {k: v for k, v in call.input.items() if k not in BASE_FIELDS}
-        started = time.perf_counter()
         answer = await self._firer.fire_fields(call.event, fields, *self._session)
         self._answers.append(answer)
         aggregated = answer.aggregated
-        return HookExecutionResult(
+        result = HookExecutionResult(
             hook_name=hook.name,
             hook_type="remote",
             source=hook.source.value,
             event_name=call.event,
             success=aggregated.success,
             output=aggregated.final_output,
-            duration=(time.perf_counter() - started) * 1000,
             closed=not aggregated.success and not aggregated.hook_results,
         )
+        return RunEnd(result=result)
 
     async def close(self) -> None:
         """Nothing is kept."""

@@ -7,12 +7,15 @@ touched.
 
 from __future__ import annotations
 
+import time
 from asyncio import CancelledError
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from hookline.errors import EncodingError
+from hookline.execute.answer import read_end
 from hookline.plan import Executor, HookCall, RegisteredHook
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause, HookExecutionResult
@@ -20,6 +23,9 @@ from hookline.settings.model import Dialect, HookMode, HookType
 
 from .admission import CircuitBreaker, refusal, refused, tool_of
 from .on_error import apply_policy, block_unseen
+
+if TYPE_CHECKING:
+    from .translated import Translation
 
 Executors = Mapping[HookType, Executor]
 
@@ -79,12 +85,18 @@ async def _execute(
             'use another type, such as "command" or "rule"'
         )
         return refused(hook, FailureCause.SPAWN, error)
+    translation: Translation | None = None
     if hook.config.dialect is not _OWN and hook.config.is_foreign:
         # Most hosts have no such hook and need not load the tables.
-        from .translated import run_translated
+        from .translated import translate
 
-        return await run_translated(executor, hook, call)
-    return await executor.run(hook, call)
+        translation = translate(hook, call)
+        call = translation.call
+    started = time.perf_counter()
+    end = await executor.run(hook, call)
+    duration = (time.perf_counter() - (end.started or started)) * 1000
+    result = read_end(hook, end, duration)
+    return result if translation is None else translation.read(result)
 
 
 def _changed_during_run(

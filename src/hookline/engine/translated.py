@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hookline.errors import EncodingError
 from hookline.execute.answer import (
@@ -19,7 +19,7 @@ from hookline.execute.answer import (
     shortened,
     with_output,
 )
-from hookline.plan import Executor, HookCall, RegisteredHook
+from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.dialect_payloads import (
     ambiguity,
     async_timeout,
@@ -48,10 +48,25 @@ _UNREAD: Wire = {"success": True, "cause": None, "error": None}
 """Before an answer is read: a decision of theirs need not be one of ours."""
 
 
-async def run_translated(
-    executor: Executor, hook: RegisteredHook, call: HookCall
-) -> HookExecutionResult:
-    """Show the hook the names of its host, and read its answer as that host does."""
+class Translation(Struct, frozen=True):
+    """One event as a hook for another host knows it, and how its answer is read."""
+
+    call: HookCall
+    theirs: HostNames
+    event_input: Wire
+    tool_name: str | None
+    unclear: str | None
+    """Why the hook cannot judge the event."""
+
+    def read(self, result: HookExecutionResult) -> HookExecutionResult:
+        """Read an answer again, as that host does."""
+        read = _read_claude if self.theirs is CLAUDE else _read_gemini
+        result = read(self.theirs, result, self.event_input, self.tool_name)
+        return result if self.unclear is None else _asking(result, self.unclear)
+
+
+def translate(hook: RegisteredHook, call: HookCall) -> Translation:
+    """Show the hook the names of its host; raises ``EncodingError``."""
     theirs = DIALECTS[hook.config.dialect.value]
     given = call.plain_input()
     try:
@@ -72,10 +87,7 @@ async def run_translated(
     except Exception as error:
         # A hook that cannot be shown the event is no mere crash.
         raise EncodingError(f"cannot be translated: {error}") from error
-    result = await executor.run(hook, translated)
-    read = _read_claude if theirs is CLAUDE else _read_gemini
-    result = read(theirs, result, given, name)
-    return result if unclear is None else _asking(result, unclear)
+    return Translation(translated, theirs, given, name, unclear)
 
 
 def _tool_name(hook: RegisteredHook, given: Wire) -> str | None:

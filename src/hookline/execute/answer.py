@@ -53,35 +53,62 @@ _HOLDS_AN_OBJECT = rf"""(?m:(?:^|\r)(?:{_UNSEEN}|b?['"`]|[\[\\])*+\{{\\*+["'])""
 _SAMPLE = 64 * 1024
 
 
-def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
-    """The result of a run that ended by itself."""
+def read_end(
+    hook: RegisteredHook, end: RunEnd, duration: float = 0.0
+) -> HookExecutionResult:
+    """The result of a run, whatever it ran and however it ended.
+
+    ``duration``: in milliseconds.
+    """
+    if end.result is not None:
+        return structs.replace(end.result, duration=duration)
+    if end.answer is None:
+        end = read_streams(hook, end)
+    result = HookExecutionResult(
+        hook_name=hook.config.name,
+        hook_type=hook.config.type,
+        source=hook.source,
+        event_name=hook.event,
+        success=end.cause is None and end.exit_code == 0,
+        exit_code=end.exit_code,
+        stdout=end.stdout,
+        stderr=end.stderr,
+        duration=duration,
+        error=end.error,
+        cause=end.cause,
+        warnings=end.warnings,
+        timed_out=end.cause is FailureCause.TIMEOUT,
+        truncated=end.truncated,
+        reran=end.reran,
+        standby=end.standby,
+    )
+    return result if end.answer is None else with_output(result, end.answer)
+
+
+def read_streams(hook: RegisteredHook, end: RunEnd) -> RunEnd:
+    """Add the answer, or what is wrong, by the table of exit codes and streams."""
+    if end.cause is not None:
+        if end.error is not None:
+            return end
+        assert end.cause is FailureCause.TIMEOUT  # others say what went wrong
+        error = f"timed out after {hook.config.timeout_ms:g} ms"
+        return _hinted(hook, structs.replace(end, error=error))
     if end.exit_code == 0:
-        return _read_success(hook, end)
+        return _read_stdout(hook, end)
     if end.exit_code == EXIT_BLOCK:
         reason = shortened(end.stderr) or DEFAULT_BLOCK_REASON
-        said = {"decision": "deny", "reason": reason}
-        blank = blank_result(hook, end, success=False)
-        if _is_odd_block(end):
-            blank = _hinted(blank, hook, end)
-        return with_output(blank, said)
-    return _hinted(_read_crash(hook, end), hook, end)
-
-
-def failed_result(
-    hook: RegisteredHook, end: RunEnd, cause: FailureCause, error: str
-) -> HookExecutionResult:
-    """The result of a run that failed, without an output."""
-    blank = blank_result(hook, end, success=False)
-    return structs.replace(
-        blank, error=error, cause=cause, timed_out=cause is FailureCause.TIMEOUT
-    )
-
-
-def timed_out_result(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
-    """The result of a run that was ended at its deadline."""
-    error = f"timed out after {hook.config.timeout_ms:g} ms"
-    result = failed_result(hook, end, FailureCause.TIMEOUT, error)
-    return _hinted(result, hook, end)
+        answer = {"decision": "deny", "reason": reason}
+        no_reason = end.stdout and (not end.stderr or end.stdout[0] == "{")
+        if no_reason or any(mark in end.stderr for mark in _ODD):
+            end = _hinted(hook, end)
+        return structs.replace(end, answer=answer)
+    cause = FailureCause.SPAWN if end.exit_code in _NOT_STARTED else FailureCause.CRASH
+    end = structs.replace(end, cause=cause, error=_describe(end.exit_code))
+    if end.stderr:
+        warning = f"Warning: {_tail(end.stderr)}"
+        answer = {"decision": "allow", "systemMessage": warning}
+        end = structs.replace(end, answer=answer)
+    return _hinted(hook, end)
 
 
 _ODD = (
@@ -95,20 +122,13 @@ _ODD = (
 """In the reason of a block that the script hardly wrote itself."""
 
 
-def _is_odd_block(end: RunEnd) -> bool:
-    no_reason = end.stdout and (not end.stderr or end.stdout[0] == "{")
-    return bool(no_reason) or any(mark in end.stderr for mark in _ODD)
-
-
-def _hinted(
-    result: HookExecutionResult, hook: RegisteredHook, end: RunEnd
-) -> HookExecutionResult:
+def _hinted(hook: RegisteredHook, end: RunEnd) -> RunEnd:
     from .hints import hint_about  # most runs end as they should
 
-    hint = hint_about(hook, end, result.cause)
+    hint = hint_about(hook, end)
     if hint is None:
-        return result
-    return structs.replace(result, warnings=(*result.warnings, hint))
+        return end
+    return structs.replace(end, warnings=(*end.warnings, hint))
 
 
 def with_output(
@@ -125,25 +145,6 @@ def with_output(
         result = structs.replace(result, success=False, cause=cause, error=error)
     return structs.replace(
         result, output=output, raw_output=said, warnings=(*result.warnings, *warnings)
-    )
-
-
-def blank_result(
-    hook: RegisteredHook, end: RunEnd, *, success: bool
-) -> HookExecutionResult:
-    """A result without an output."""
-    return HookExecutionResult(
-        hook_name=hook.config.name,
-        hook_type=hook.config.type,
-        source=hook.source,
-        event_name=hook.event,
-        success=success,
-        exit_code=end.exit_code,
-        stdout=end.stdout,
-        stderr=end.stderr,
-        duration=end.duration,
-        truncated=end.truncated,
-        reran=end.reran,
     )
 
 
@@ -168,22 +169,24 @@ def _encodings(stream: bytes) -> list[tuple[bytes, str]]:
     return [pair for pair in _MARKS if stream.startswith(pair[0])]
 
 
-def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
+def _read_stdout(hook: RegisteredHook, end: RunEnd) -> RunEnd:
+    problem: str | None
+    if not (end.stdout or end.stdout_open or end.stdout_truncated):
+        return end
     if end.stdout_truncated:
         limit = f"maxOutputBytes ({hook.options.max_output_bytes:,} bytes)"
         todo = "print less, or raise it in hooksConfig"
         problem = f"printed more than {limit}: the output is ignored: {todo}"
-        return failed_result(hook, end, FailureCause.OUTPUT, problem)
+        return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
     try:
-        said, warnings = parse_answer(end.stdout, cut=end.stdout_open)
+        answer, warnings = parse_answer(end.stdout, cut=end.stdout_open)
     except BrokenAnswerError as error:
-        return failed_result(hook, end, FailureCause.OUTPUT, str(error))
-    if said is None and (missing := _missing(hook, end)):
-        return failed_result(hook, end, FailureCause.OUTPUT, missing)
-    result = structs.replace(blank_result(hook, end, success=True), warnings=warnings)
-    if said is None and end.stdout:
-        said = {"decision": "allow", "systemMessage": shortened(end.stdout)}
-    return result if said is None else with_output(result, said)
+        return structs.replace(end, cause=FailureCause.OUTPUT, error=str(error))
+    if answer is None and (problem := _missing(hook, end)):
+        return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
+    if answer is None and end.stdout:
+        answer = {"decision": "allow", "systemMessage": shortened(end.stdout)}
+    return structs.replace(end, answer=answer, warnings=(*end.warnings, *warnings))
 
 
 def _missing(hook: RegisteredHook, end: RunEnd) -> str | None:
@@ -321,15 +324,6 @@ def _strictness(key: str, value: Any) -> int:
     if value is None:
         return -1
     return int(value is (key != "continue"))
-
-
-def _read_crash(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
-    cause = FailureCause.SPAWN if end.exit_code in _NOT_STARTED else FailureCause.CRASH
-    result = failed_result(hook, end, cause, _describe(end.exit_code))
-    if not end.stderr:
-        return result
-    warning = f"Warning: {_tail(end.stderr)}"
-    return with_output(result, {"decision": "allow", "systemMessage": warning})
 
 
 def _describe(exit_code: int | None) -> str:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from hookline.errors import EncodingError, MissingExtraError, SettingsError
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import FailureCause
 from hookline.protocol.tool_fields import with_agent_spellings
 from hookline.protocol.values import digits, encode, encode_whole, text_of
 from hookline.settings.model import HookSource
@@ -35,8 +35,6 @@ from hookline.settings.policies import (
 )
 from hookline.settings.read import decode_text, read_bytes
 from hookline.trust.stamps import file_stamp
-
-from .answer import blank_result, failed_result, with_output
 
 if TYPE_CHECKING:
     import cedarpy
@@ -75,39 +73,19 @@ class _Loaded(Struct, frozen=True):
     """None where a later change might not show."""
 
 
-class _Verdict(Struct, frozen=True):
-    """What the policies say about one event."""
-
-    log: str = ""
-    """The policies that decided."""
-    denial: str | None = None
-    problem: str | None = None
-    """Why some policy could not be evaluated."""
-
-
 class CedarExecutor:
     """Asks the policies of a hook; files are parsed again only after a change."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[int, str | None], _Loaded] = {}
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Decide about one event; nothing here waits."""
-        started = time.perf_counter()
         try:
             store = self._current(hook, call)
-            verdict = _decide(store, hook, call)
+            return _decide(store, hook, call)
         except _Failure as failure:
-            end = RunEnd(exit_code=None, duration=_ms_since(started))
-            return failed_result(hook, end, failure.cause, str(failure))
-        end = RunEnd(exit_code=0, stderr=verdict.log, duration=_ms_since(started))
-        if verdict.problem is None:
-            result = blank_result(hook, end, success=True)
-        else:
-            result = failed_result(hook, end, FailureCause.OUTPUT, verdict.problem)
-        if verdict.denial is None:
-            return result  # a permit says nothing: it must not speak for other hooks
-        return with_output(result, {"decision": "deny", "reason": verdict.denial})
+            return RunEnd(cause=failure.cause, error=str(failure))
 
     async def close(self) -> None:
         """Forget what was parsed."""
@@ -164,7 +142,7 @@ def _read(file: CedarFile, hook: RegisteredHook) -> CedarFile:
     return replace(file, text=decode_text(content, file.path))
 
 
-def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> _Verdict:
+def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> RunEnd:
     principal, action = hook.config.principal or DEFAULT_PRINCIPAL, _action(call)
     request = {
         "principal": {"type": "Agent", "id": principal},
@@ -181,19 +159,21 @@ def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> _Verdic
         problem = _problem(found.errors, decision, store)
     numbers = sorted([int(one.removeprefix("policy")) for one in found.reasons])
     policies = [store.known[number] for number in numbers]
-    log = "\n".join([one.log for one in policies])
-    if decision == "Allow":
-        return _Verdict(log, None, problem)
-    if policies:
+    end = RunEnd(exit_code=0, stderr="\n".join([one.log for one in policies]))
+    denial = None
+    if decision != "Allow" and policies:
         reasons = (one.reason or f"denied by policy {one.name}" for one in policies)
         denial = "\n".join(dict.fromkeys(reasons))
         # A policy that was not evaluated takes nothing from one that forbids.
         problem = problem and f"{problem}; denied in any case: {denial}"
-        return _Verdict(log, denial, problem)
+    elif decision != "Allow" and problem is None:
+        asked = f"{_uid_text('Action', action)} for {_uid_text('Agent', principal)}"
+        denial = f"no policy permits {asked}"
     if problem is not None:
-        return _Verdict(log, None, problem)
-    asked = f"{_uid_text('Action', action)} for {_uid_text('Agent', principal)}"
-    return _Verdict(log, f"no policy permits {asked}")
+        end = replace(end, cause=FailureCause.OUTPUT, error=problem)
+    if denial is None:
+        return end  # a permit says nothing: it must not speak for other hooks
+    return replace(end, answer={"decision": "deny", "reason": denial})
 
 
 def _problem(errors: list[str], decision: str, store: PolicyStore) -> str:
@@ -308,7 +288,3 @@ def _number(value: float) -> Any:
             return repr(value)
         value = int(value)
     return value if -_LONG <= value < _LONG else digits(int(value))
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000

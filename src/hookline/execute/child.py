@@ -17,10 +17,10 @@ from signal import SIGKILL
 from subprocess import SubprocessError
 from termios import FIONREAD
 
-from msgspec import Struct
+from hookline.plan import OnStart, RunEnd
+from hookline.protocol.results import FailureCause
 
-from hookline.plan import OnStart
-
+from .answer import as_text
 from .spawn import ProcessSpec
 from .watchdog import fork_lock, group_lives, own_fds, start, start_held, watcher
 
@@ -353,31 +353,17 @@ UNWATCHED_S = 0.005
 _ABORT_S = 1.0  # SIGKILL works at once, unless the kernel is stuck
 
 
-class ProcessOutcome(Struct, frozen=True, kw_only=True):
-    """How a process ended, or why it could not be started."""
-
-    exit_code: int | None = None
-    """Minus the signal number if a signal ended it; None if it never ran."""
-    stdout: bytes = b""
-    stderr: bytes = b""
-    stdout_open: bool = False
-    """Another process still held it when reading ended."""
-    stdout_truncated: bool = False
-    stderr_truncated: bool = False
-    timed_out: bool = False
-    spawn_error: str | None = None
-    duration_ms: float = 0.0
-
-
-async def run_process(spec: ProcessSpec) -> ProcessOutcome:
+async def run_process(spec: ProcessSpec) -> RunEnd:
     """Run one process to its end; cancelling the caller kills its whole group."""
     started = time.perf_counter()
     try:
         child = Child(spec)
     except (OSError, ValueError, SubprocessError) as error:
-        return ProcessOutcome(
-            spawn_error=_explain(error, spec),
-            duration_ms=(time.perf_counter() - started) * 1000,
+        return RunEnd(
+            cause=FailureCause.SPAWN,
+            error=_explain(error, spec),
+            started=started,
+            cwd=spec.cwd,
         )
     child.feed(spec.stdin, spec.on_start)
     return await child.finish(started)
@@ -450,7 +436,7 @@ class Child:
             watcher.end_keeper(self._keeper, wait=False)
         return not self._stdin.failed
 
-    async def finish(self, started: float) -> ProcessOutcome:
+    async def finish(self, started: float) -> RunEnd:
         """Wait for its end; cancelling the caller kills its whole group."""
         try:
             await self._finished
@@ -459,18 +445,18 @@ class Child:
             raise
         finally:
             self.close()
-        return self._outcome((time.perf_counter() - started) * 1000)
-
-    def _outcome(self, duration_ms: float) -> ProcessOutcome:
-        return ProcessOutcome(
+        out, err = self._out, self._err
+        stdout, stderr = out.data(), err.data()
+        return RunEnd(
             exit_code=self.group.exit_code,
-            stdout=self._out.data(),
-            stderr=self._err.data(),
+            stdout=as_text(stdout),
+            stderr=as_text(stderr),
             stdout_open=self._stdout_open,
-            stdout_truncated=self._out.truncated,
-            stderr_truncated=self._err.truncated,
-            timed_out=self._timed_out,
-            duration_ms=duration_ms,
+            stdout_truncated=out.truncated,
+            truncated=out.truncated or err.truncated,
+            cause=FailureCause.TIMEOUT if self._timed_out else None,
+            started=started,
+            cwd=self._spec.cwd,
         )
 
     async def abort(self) -> None:

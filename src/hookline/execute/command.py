@@ -8,10 +8,9 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hookline.execute.child import ProcessOutcome, ProcessSlots, run_process
+from hookline.execute.child import ProcessSlots, run_process
 from hookline.execute.spawn import ProcessSpec, Program
 from hookline.plan import DEPTH_VARIABLE, HookCall, RegisteredHook, RunEnd
-from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import text_of
 from hookline.settings.model import FOREIGN_PREFIXES, Dialect, EnvPolicy
 from hookline.settings.places import find_workspace, is_within, shipped_by
@@ -21,8 +20,6 @@ from hookline.shell.parse import (
     plain_words,
     quote_folders,
 )
-
-from .answer import as_text, failed_result, read_end, timed_out_result
 
 CLEAN_NAMES = frozenset(
     {
@@ -318,12 +315,11 @@ class CommandExecutor:
     def __init__(self, slots: ProcessSlots) -> None:
         self._slots = slots
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Run the command once; its timeout starts when it has a slot."""
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
         async with self._slots:
-            outcome = await run_process(spec)
-        return read_outcome(hook, outcome, cwd=spec.cwd)
+            return await run_process(spec)
 
     async def close(self) -> None:
         """Nothing is kept between events."""
@@ -359,29 +355,3 @@ def command_spec(
         max_output_bytes=hook.options.max_output_bytes,
         on_start=call.on_start,
     )
-
-
-def read_outcome(
-    hook: RegisteredHook,
-    outcome: ProcessOutcome,
-    *,
-    reran: bool = False,
-    cwd: str | None = None,
-) -> HookExecutionResult:
-    """Read the end of a process by the table."""
-    end = RunEnd(
-        exit_code=outcome.exit_code,
-        stdout=as_text(outcome.stdout),
-        stderr=as_text(outcome.stderr),
-        stdout_truncated=outcome.stdout_truncated,
-        stdout_open=outcome.stdout_open,
-        truncated=outcome.stdout_truncated or outcome.stderr_truncated,
-        duration=outcome.duration_ms,
-        reran=reran,
-        cwd=cwd,
-    )
-    if outcome.spawn_error is not None:
-        return failed_result(hook, end, FailureCause.SPAWN, outcome.spawn_error)
-    if outcome.timed_out:
-        return timed_out_result(hook, end)
-    return read_end(hook, end)

@@ -29,13 +29,11 @@ _QUESTION = r"(?i:\?|\[y/n\]|\(y/n\)|\(yes/no\)|password[^\n]*:|passphrase[^\n]*
 _ASK = 'hooks have no terminal: answer {"decision": "ask"} to ask a person'
 
 
-def hint_about(
-    hook: RegisteredHook, end: RunEnd, cause: FailureCause | None
-) -> str | None:
+def hint_about(hook: RegisteredHook, end: RunEnd) -> str | None:
     """What its author should know about a run that failed or blocked."""
-    if cause is FailureCause.TIMEOUT:
+    if end.cause is FailureCause.TIMEOUT:
         return _timeout_hint(hook, end)
-    return _failure_hint(hook, end) if cause else _block_hint(hook, end)
+    return _failure_hint(hook, end) if end.cause else _block_hint(hook, end)
 
 
 def _block_hint(hook: RegisteredHook, end: RunEnd) -> str | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import lru_cache
 from http import HTTPStatus
@@ -26,7 +25,7 @@ from hookline.errors import MissingExtraError
 from hookline.execute.child import ProcessSlots
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.opa import opa_output
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.headers import (
     is_credential,
@@ -36,15 +35,7 @@ from hookline.settings.headers import (
 )
 from hookline.settings.model import Dialect, Expect, HookConfig, shown_url
 
-from .answer import (
-    as_text,
-    blank_result,
-    failed_result,
-    parse_answer,
-    read_end,
-    timed_out_result,
-    with_output,
-)
+from .answer import as_text, parse_answer, read_streams
 from .command import environment_text
 from .masking import Mask
 
@@ -86,23 +77,22 @@ class HttpExecutor:
         self._clients: dict[_Place, _Client] = {}
         self._places: dict[str, ProcessSlots] = {}
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Post the event once; its timeout starts here."""
-        started, question = time.perf_counter(), None
+        question = None
         try:
             question = _question(hook, call)
             client = await self._client()
             limit = asyncio.timeout(hook.config.timeout_ms / 1000)
             async with limit, self._place(question.origin):
                 answer = await client.ask(question, hook.options.max_output_bytes)
-            result = _read(hook, answer, started)
+            end = _read(hook, answer)
         except TimeoutError:
-            result = timed_out_result(hook, _end(started))
+            end = read_streams(hook, RunEnd(cause=FailureCause.TIMEOUT))
         except RequestFailedError as error:
-            end = _end(started, stderr=error.page)
-            result = failed_result(hook, end, error.cause, error.problem)
-        result = _named(result, hook.config)
-        return result if question is None else question.mask.result(result)
+            end = RunEnd(cause=error.cause, error=error.problem, stderr=error.page)
+        end = _named(end, hook.config)
+        return end if question is None else question.mask.end(end)
 
     async def close(self) -> None:
         """Close the connections of this event loop; others close their own."""
@@ -511,49 +501,40 @@ def _header_bytes(value: str) -> bytes:
     return value.encode("utf-8", "surrogateescape")
 
 
-def _read(hook: RegisteredHook, answer: _Answer, started: float) -> HookExecutionResult:
+def _read(hook: RegisteredHook, answer: _Answer) -> RunEnd:
     end = RunEnd(
         exit_code=0,
         stdout=as_text(answer.body),
         stdout_truncated=answer.is_cut,
         truncated=answer.is_cut,
-        duration=_ms_since(started),
     )
     is_doubtful = not (end.stdout or answer.has_end)
     if is_doubtful and hook.config.expect is Expect.JSON:
         problem = "answered nothing, without Content-Length: it may have broken off"
-        return failed_result(hook, end, FailureCause.OUTPUT, problem)
+        return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
     if hook.config.dialect is not Dialect.OPA or answer.is_cut:
-        return _with_hint(read_end(hook, end))
+        return _with_hint(read_streams(hook, end))
     denial = hook.config.description or f"denied by {hook.name}"
     try:
         document, doubts = parse_answer(end.stdout)
-        if doubts:
-            return failed_result(hook, end, FailureCause.OUTPUT, doubts[0])
-        said = opa_output(document, denial)
+        if not doubts:
+            return structs.replace(end, answer=opa_output(document, denial))
+        problem = doubts[0]
     except ValueError as error:
-        return failed_result(hook, end, FailureCause.OUTPUT, str(error))
-    return with_output(blank_result(hook, end, success=True), said)
+        problem = str(error)
+    return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
 
 
-def _with_hint(result: HookExecutionResult) -> HookExecutionResult:
-    if "result" not in (result.raw_output or {}):
-        return result
+def _with_hint(end: RunEnd) -> RunEnd:
+    if "result" not in (end.answer or {}):
+        return end
     hint = 'result: unknown key, ignored: Open Policy Agent needs "dialect": "opa"'
-    return structs.replace(result, warnings=(*result.warnings, hint))
+    return structs.replace(end, warnings=(*end.warnings, hint))
 
 
-def _end(started: float, stderr: str = "") -> RunEnd:
-    return RunEnd(exit_code=None, stderr=stderr, duration=_ms_since(started))
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
-def _named(result: HookExecutionResult, config: HookConfig) -> HookExecutionResult:
+def _named(end: RunEnd, config: HookConfig) -> RunEnd:
     """A failure says which service it was, and has no exit code."""
-    if result.error is None:
-        return result
-    error = f"{shown_url(config.url or '')} {result.error}"
-    return structs.replace(result, error=error, exit_code=None)
+    if end.error is None:
+        return end
+    error = f"{shown_url(config.url or '')} {end.error}"
+    return structs.replace(end, error=error, exit_code=None)

@@ -15,10 +15,8 @@ from typing import Any, Self
 
 from msgspec import Struct, structs
 
-from hookline.protocol.results import HookExecutionResult
+from hookline.plan import RunEnd
 from hookline.protocol.values import decode, encode
-
-from .answer import with_output
 
 MASK = "[masked]"
 
@@ -67,21 +65,19 @@ class Mask(Struct, frozen=True):
         """A mask for these secrets; short ones are left out."""
         return cls(_compiled(tuple(one for one in secrets if len(one) >= _MIN_SECRET)))
 
-    def result(self, result: HookExecutionResult) -> HookExecutionResult:
-        """A result without the secrets, wherever they are in it."""
-        said = result.raw_output
-        kept = (result.stdout, result.stderr, result.error or "", *result.warnings)
-        if not self._finds_any(*kept, "" if said is None else encode(said).decode()):
-            return result
-        stdout, warnings = self._stdout(result.stdout), result.warnings
-        if said is not None:
-            result = with_output(result, self.values(said))
+    def end(self, end: RunEnd) -> RunEnd:
+        """The end of a run without the secrets, wherever they are in it."""
+        texts = (end.stdout, end.stderr, end.error or "", *end.warnings)
+        answer = "" if end.answer is None else encode(end.answer).decode()
+        if not self._finds_any(*texts, answer):
+            return end
         return structs.replace(
-            result,
-            stdout=stdout,
-            stderr=self.text(result.stderr),
-            error=self.text(result.error) if result.error else result.error,
-            warnings=tuple(map(self.text, warnings)),
+            end,
+            stdout=self._stdout(end.stdout),
+            stderr=self.text(end.stderr),
+            answer=end.answer and self.values(end.answer),
+            error=end.error and self.text(end.error),
+            warnings=tuple(map(self.text, end.warnings)),
         )
 
     def _stdout(self, text: str) -> str:

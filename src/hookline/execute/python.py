@@ -25,17 +25,11 @@ from hookline.plan import (
     UnapprovedModuleError,
     depth_inside,
 )
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import FailureCause
 from hookline.protocol.values import as_plain
 from hookline.settings.model import Approval
 
-from .answer import (
-    failed_result,
-    read_end,
-    shortened,
-    timed_out_result,
-    with_output,
-)
+from .answer import shortened
 
 if sys.version_info < (3, 12):
     from .eager import start_eagerly
@@ -124,7 +118,7 @@ class PythonExecutor:
         self._found: dict[_Key, HookFunction] = {}
         self._modules: dict[str, ProjectModules] = {}
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Call the function once."""
         started = time.perf_counter()
         try:
@@ -133,7 +127,7 @@ class PythonExecutor:
             raise
         # Importing a hook's module runs the author's code, which may call exit().
         except BaseException as error:  # noqa: BLE001
-            return _not_loaded(hook, error, started)
+            return _not_loaded(hook, error)
         return await _call(function, hook, call, started)
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
@@ -195,7 +189,7 @@ def _function(module: ModuleType, name: str) -> HookFunction:
 
 async def _call(
     function: HookFunction, hook: RegisteredHook, call: HookCall, started: float
-) -> HookExecutionResult:
+) -> RunEnd:
     event = call.plain_input()  # a guard that cannot be shown it is no mere crash
     outside = depth_inside.set(call.depth + 1)
     waits = False
@@ -209,18 +203,18 @@ async def _call(
                 waits = False
             answer = running.result()
     except _HookTimeout:
-        return timed_out_result(hook, _end(started))
+        return RunEnd(cause=FailureCause.TIMEOUT)
     except SystemExit as error:
-        return read_end(hook, _exit_end(error, started))
+        return _exit_end(error)
     # The hook is the author's code and may raise anything: a result, no exception.
     except BaseException as error:
         # Ctrl-C, and what ends the caller while it waits, are not the hook's.
         if waits or isinstance(error, KeyboardInterrupt):
             raise
-        return _crashed(hook, error, started)
+        return _crashed(error)
     finally:
         depth_inside.reset(outside)
-    return _read_answer(hook, answer, started)
+    return _read_answer(answer)
 
 
 class _HookTimeout(TimeoutError):  # noqa: N818 - never leaves this module
@@ -319,44 +313,27 @@ def _start(
 _SUCH_AS = ', such as {"decision": "block", "reason": "..."}'
 
 
-def _read_answer(
-    hook: RegisteredHook, answer: Any, started: float
-) -> HookExecutionResult:
+def _read_answer(answer: Any) -> RunEnd:
     if answer is None:
-        return _silent(hook, started)
+        return RunEnd(exit_code=0)
     problem = f"returned {type(answer).__name__}, expected None or a dict{_SUCH_AS}"
     if type(answer) is dict or isinstance(answer, Mapping):
         try:
             # Plain values as in JSON: an enum or another mapping must not be ignored.
-            return with_output(_silent(hook, started), as_plain(dict(answer)))
+            return RunEnd(exit_code=0, answer=as_plain(dict(answer)))
         except EncodingError as error:
             problem = f"returned what is not JSON: {error}"
-    return failed_result(hook, _end(started, 0), FailureCause.OUTPUT, problem)
+    return RunEnd(exit_code=0, cause=FailureCause.OUTPUT, error=problem)
 
 
-def _silent(hook: RegisteredHook, started: float) -> HookExecutionResult:
-    config = hook.config
-    return HookExecutionResult(
-        hook_name=config.name,
-        hook_type=config.type,
-        source=hook.source,
-        event_name=hook.event,
-        success=True,
-        exit_code=0,
-        duration=_ms_since(started),
-    )
-
-
-def _not_loaded(
-    hook: RegisteredHook, error: BaseException, started: float
-) -> HookExecutionResult:
+def _not_loaded(hook: RegisteredHook, error: BaseException) -> RunEnd:
     from .tracebacks import author_traceback, one_line, without_prefix
 
     problem = f"could not load {hook.config.function!r}: {shortened(one_line(error))}"
     if isinstance(error, ModuleNotFoundError) and not error.__cause__:
         problem += _where_to_put(hook, without_prefix(error.name or ""))
-    end = _end(started, stderr=shortened(author_traceback(error)))
-    return failed_result(hook, end, _cause(error, FailureCause.SPAWN), problem)
+    cause, stderr = _cause(error, FailureCause.SPAWN), author_traceback(error)
+    return RunEnd(cause=cause, error=problem, stderr=shortened(stderr))
 
 
 def _cause(error: BaseException, other: FailureCause) -> FailureCause:
@@ -377,30 +354,20 @@ def _where_to_put(hook: RegisteredHook, missing: str) -> str:
     return f": put it into .hookline, or install it for {sys.executable}"
 
 
-def _crashed(
-    hook: RegisteredHook, error: BaseException, started: float
-) -> HookExecutionResult:
+def _crashed(error: BaseException) -> RunEnd:
     from .tracebacks import author_traceback, one_line
 
-    end = _end(started, stderr=shortened(author_traceback(error)))
-    cause = _cause(error, FailureCause.CRASH)
-    return failed_result(hook, end, cause, f"raised {shortened(one_line(error))}")
+    cause, stderr = _cause(error, FailureCause.CRASH), author_traceback(error)
+    problem = f"raised {shortened(one_line(error))}"
+    return RunEnd(cause=cause, error=problem, stderr=shortened(stderr))
 
 
-def _exit_end(error: SystemExit, started: float) -> RunEnd:
+def _exit_end(error: SystemExit) -> RunEnd:
     code = 0 if error.code is None else error.code
     if isinstance(code, int):
-        return _end(started, code & 0xFF)  # as the system does
-    return _end(started, 1, str(code))
-
-
-def _end(started: float, exit_code: int | None = None, stderr: str = "") -> RunEnd:
-    return RunEnd(exit_code=exit_code, stderr=stderr, duration=_ms_since(started))
+        return RunEnd(exit_code=code & 0xFF)  # as the system does
+    return RunEnd(exit_code=1, stderr=str(code))
 
 
 def _seconds_left(hook: RegisteredHook, started: float) -> float:
     return started + hook.config.timeout_ms / 1000 - time.perf_counter()
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000

@@ -5,12 +5,11 @@ protocol.md#rules
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 
 from hookline._internal.log import logger
 from hookline.plan import HookCall, RegisteredHook, RunEnd
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import FailureCause
 from hookline.rules.failure import FAILURE_CONDITIONS, is_failure_met
 from hookline.rules.program import (
     EvaluationError,
@@ -22,29 +21,23 @@ from hookline.rules.program import (
 from hookline.rules.template import render
 from hookline.settings.model import HookConfig
 
-from .answer import blank_result, failed_result, with_output
-
 
 class RuleExecutor:
     """Evaluates rules; nothing is awaited."""
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Evaluate the rule once."""
-        started = time.perf_counter()
-        scope = scope_of(hook, call)
         try:
-            said = decide(hook.config, scope)
+            answer = decide(hook.config, scope_of(hook, call))
         except MissingFieldError as missing:
-            end = _end(started, f"false: the event has no {missing}")
-            return blank_result(hook, end, success=True)
+            return RunEnd(exit_code=0, stderr=f"false: the event has no {missing}")
         except ExpressionError as error:
             problem = f"its expression cannot be compiled: {error}"
-            return failed_result(hook, _failed(started), FailureCause.SPAWN, problem)
+            return RunEnd(cause=FailureCause.SPAWN, error=problem)
         except EvaluationError as error:
             problem = f"its expression failed: {error}"
-            return failed_result(hook, _failed(started), FailureCause.OUTPUT, problem)
-        result = blank_result(hook, _end(started), success=True)
-        return result if said is None else with_output(result, said)
+            return RunEnd(cause=FailureCause.OUTPUT, error=problem)
+        return RunEnd(exit_code=0, answer=answer)
 
     async def close(self) -> None:
         """Nothing is kept."""
@@ -84,12 +77,3 @@ def is_met(hook: RegisteredHook, call: HookCall) -> bool:
 @lru_cache(maxsize=1024)
 def _warn_once(hook: str, problem: str) -> None:
     logger.warning("hook %r runs: its 'if' cannot be evaluated: %s", hook, problem)
-
-
-def _end(started: float, stderr: str = "") -> RunEnd:
-    duration = (time.perf_counter() - started) * 1000
-    return RunEnd(exit_code=0, stderr=stderr, duration=duration)
-
-
-def _failed(started: float) -> RunEnd:
-    return RunEnd(exit_code=None, duration=(time.perf_counter() - started) * 1000)

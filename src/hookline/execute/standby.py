@@ -21,16 +21,16 @@ from subprocess import SubprocessError
 from msgspec import structs
 
 from hookline._internal.log import logger
-from hookline.execute.child import Child, ProcessOutcome, ProcessSlots, run_process
+from hookline.execute.child import Child, ProcessSlots, run_process
 from hookline.execute.spawn import ProcessSpec
 from hookline.execute.watchdog import fork_lock
-from hookline.plan import HookCall, RegisteredHook
-from hookline.protocol.results import HookExecutionResult
+from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
 from hookline.trust.stamps import file_stamp
 
-from .command import command_spec, read_outcome, trace_environment
+from .command import command_spec, trace_environment
 from .worker import HookFiles
 
 _GONE_S = 1.0
@@ -52,7 +52,7 @@ class StandbyExecutor:
         # The last resort: at exit, or if a system is dropped without dispose().
         weakref.finalize(self, _abandon, self._waiting)
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Give the event to a process on standby, or start one for it."""
         timeout_s = hook.config.timeout_ms / 1000
         spec = cold = command_spec(hook, call, timeout_s)
@@ -64,21 +64,21 @@ class StandbyExecutor:
         if pool is None:
             async with self._slots:
                 self._make_room()
-                return read_outcome(hook, await run_process(cold))
+                return await run_process(cold)
         try:
             async with self._slots:
                 deadline = time.perf_counter() + spec.timeout_s
                 spec = structs.replace(spec, stdin=_with_trace(spec.stdin, trace))
-                outcome = await self._use_one(pool, call, spec)
-                hit = outcome is not None
-                if outcome is None:
+                end = await self._use_one(pool, call, spec)
+                hit = end is not None
+                if end is None:
                     self._make_room()
                     left_s = max(deadline - time.perf_counter(), 0)
-                    outcome = await run_process(structs.replace(cold, timeout_s=left_s))
+                    end = await run_process(structs.replace(cold, timeout_s=left_s))
         finally:
             # Not earlier: a process that starts takes time from the one that answers.
             self._fill_soon(pool, call)
-        return structs.replace(read_outcome(hook, outcome), standby=hit)
+        return structs.replace(end, standby=hit)
 
     def start(self, hooks: Iterable[RegisteredHook], call: HookCall) -> None:
         """Start processes ahead of the first event, for the session of ``call``."""
@@ -124,14 +124,14 @@ class StandbyExecutor:
 
     async def _use_one(
         self, pool: _Pool, call: HookCall, spec: ProcessSpec
-    ) -> ProcessOutcome | None:
-        """The outcome of a process that got the event; None if there was none."""
+    ) -> RunEnd | None:
+        """The end of a process that got the event; None if there was none."""
         while (one := self._take(pool, call, spec)) is not None:
             started = time.perf_counter()
             if one.child.feed(spec.stdin, spec.on_start):
-                outcome = await one.child.finish(started)
-                if one.child.has_read or outcome.timed_out:
-                    return outcome
+                end = await one.child.finish(started)
+                if one.child.has_read or end.cause is FailureCause.TIMEOUT:
+                    return end
                 pool.give_up("ended without reading its event")
             else:
                 pool.give_up("closed its stdin before it was given an event")

@@ -285,9 +285,9 @@ def request_line(number: int, event_input: bytes, env: bytes) -> bytes:
     return line
 
 
-def is_answer(output: bytes) -> bool:
+def is_answer(output: str) -> bool:
     """Whether a command printed what only a worker says."""
-    if b'"exit_code"' not in output:
+    if '"exit_code"' not in output:
         return False
     try:
         found = decode(output)

@@ -25,16 +25,15 @@ from hookline._internal.log import logger
 from hookline.execute.child import ProcessSlots, run_process
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
 from hookline.trust.pins import named_paths, trust_paths
 from hookline.trust.stamps import file_stamp
 
-from .answer import failed_result, read_end, timed_out_result, trimmed
+from .answer import trimmed
 from .command import (
     command_spec,
-    read_outcome,
     request_environment,
     trace_environment,
 )
@@ -376,7 +375,7 @@ class WorkerExecutor:
         # The last resort: at exit, or if a system is dropped without dispose().
         weakref.finalize(self, _abandon, self._live)
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Ask a worker once; waiting for one does not count against the timeout."""
         self._disown_after_fork()
         pool = self._pool(hook, call)
@@ -455,7 +454,7 @@ class _Request:
         self._started = time.perf_counter()
         self._deadline = self._started + hook.config.timeout_ms / 1000
 
-    async def run(self) -> HookExecutionResult:
+    async def run(self) -> RunEnd:
         try:
             worker = self._pool.take(self._call)
         except HandshakeError as error:
@@ -479,10 +478,15 @@ class _Request:
             await worker.terminate()
             if not known:
                 return self._no_handshake(self._hook.config.timeout_ms / 1000)
-            return timed_out_result(self._hook, self._end())
+            return self._failed(FailureCause.TIMEOUT)
         except WorkerOutputLimitError:
             await worker.kill()
-            return read_end(self._hook, self._end(0, cut=True))
+            return RunEnd(
+                exit_code=0,
+                stdout_truncated=True,
+                truncated=True,
+                started=self._started,
+            )
         except WorkerLostError as error:
             self._warn(worker, error)
             await worker.kill()
@@ -491,7 +495,7 @@ class _Request:
             await worker.kill()
             raise
         self._pool.give_back(worker)
-        return read_end(self._hook, self._read(answer))
+        return self._read(answer)
 
     async def _ask_first(self, worker: WarmProcess, env: bytes) -> Answer:
         """Ask a process that has not answered yet; its silence is looked into."""
@@ -512,32 +516,27 @@ class _Request:
         await asyncio.sleep(wait_s)
         await self._pool.shake_hands(worker, self._call, env)
 
-    def _no_handshake(self, limit_s: float) -> HookExecutionResult:
+    def _no_handshake(self, limit_s: float) -> RunEnd:
         # As a timeout: whoever has it block must not be let through by its kind.
         error = f"timed out after {limit_s * 1000:g} ms: {NO_HANDSHAKE}"
-        return failed_result(self._hook, self._end(), FailureCause.TIMEOUT, error)
+        return self._failed(FailureCause.TIMEOUT, error)
+
+    def _failed(self, cause: FailureCause, error: str | None = None) -> RunEnd:
+        return RunEnd(cause=cause, error=error, started=self._started)
 
     def _warn(self, worker: WarmProcess, error: WorkerLostError) -> None:
         known = worker.answered or self._pool.is_known(worker)
         hint = "" if known else f"; it {NO_HANDSHAKE}"
         logger.warning("worker %r is replaced: %s%s", self._hook.name, error, hint)
 
-    async def _run_cold(self, *, reran: bool) -> HookExecutionResult:
+    async def _run_cold(self, *, reran: bool) -> RunEnd:
         if self._left() <= 0:
-            return timed_out_result(self._hook, self._end())
-        spec = command_spec(self._hook, self._call, self._left())
-        outcome = await run_process(spec)
-        whole = structs.replace(outcome, duration_ms=self._took())
-        result = read_outcome(self._hook, whole, reran=reran)
-        if result.success and is_answer(outcome.stdout):
-            return structs.replace(
-                result,
-                success=False,
-                output=None,
-                error=NO_COMMAND,
-                cause=FailureCause.OUTPUT,
-            )
-        return result
+            return self._failed(FailureCause.TIMEOUT)
+        end = await run_process(command_spec(self._hook, self._call, self._left()))
+        end = structs.replace(end, started=self._started, reran=reran)
+        if end.cause is None and end.exit_code == 0 and is_answer(end.stdout):
+            return structs.replace(end, cause=FailureCause.OUTPUT, error=NO_COMMAND)
+        return end
 
     def _read(self, answer: Answer) -> RunEnd:
         limit = self._hook.options.max_output_bytes
@@ -549,19 +548,8 @@ class _Request:
             stderr=stderr,
             stdout_truncated=out_cut,
             truncated=out_cut or err_cut,
-            duration=self._took(),
+            started=self._started,
         )
-
-    def _end(self, exit_code: int | None = None, *, cut: bool = False) -> RunEnd:
-        return RunEnd(
-            exit_code=exit_code,
-            stdout_truncated=cut,
-            truncated=cut,
-            duration=self._took(),
-        )
-
-    def _took(self) -> float:
-        return (time.perf_counter() - self._started) * 1000
 
     def _left(self) -> float:
         return self._deadline - time.perf_counter()

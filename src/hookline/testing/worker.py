@@ -19,10 +19,9 @@ from subprocess import SubprocessError
 from msgspec import structs
 
 from hookline.execute.answer import read_end
-from hookline.execute.child import ProcessOutcome, run_process
+from hookline.execute.child import run_process
 from hookline.execute.command import (
     command_spec,
-    read_outcome,
     request_environment,
 )
 from hookline.execute.spawn import GRACE_S
@@ -43,7 +42,7 @@ from hookline.execute.worker import (
 )
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import base_fields
-from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import decode, encode
 
 from .run import CaseResult
@@ -160,7 +159,7 @@ class _Subject:
             await self.end()
             raise _broken(error) from error
 
-    async def run_to_the_end(self, limit_s: float) -> tuple[ProcessOutcome, int]:
+    async def run_to_the_end(self, limit_s: float) -> tuple[RunEnd, int]:
         """Another process: one request, whose id is returned, then no more input."""
         call, number = self.call(), int.from_bytes(os.urandom(6))
         line = request_line(number, call.payload, self.environment(call))
@@ -180,18 +179,20 @@ def _broken(error: Exception) -> _BrokenRuleError:
     if not isinstance(error, WorkerLostError):
         problem = f"expected an answer within {HANDSHAKE_S:g} s, got none"
         return _BrokenRuleError(problem, "answers")
-    came = f": {_shown(error.output)}" if error.output else ""
+    came = (
+        f": {_shown(error.output.decode('utf-8', 'replace'))}" if error.output else ""
+    )
     problem = f"expected one line with an answer, got: {error}{came}"
     return _BrokenRuleError(problem, "answers")
 
 
-def _shown(output: bytes) -> str:
-    text = output[:_SHOWN].decode("utf-8", "replace").rstrip("\n")
+def _shown(output: str) -> str:
+    text = output[:_SHOWN].rstrip("\n")
     return f"{text!r}" + ("..." if len(output) > _SHOWN else "")
 
 
-def _last_line(output: bytes) -> str:
-    return _shown(output.rstrip().rpartition(b"\n")[2])
+def _last_line(output: str) -> str:
+    return _shown(output.rstrip().rpartition("\n")[2])
 
 
 async def _answers_first(subject: _Subject) -> None:
@@ -203,7 +204,9 @@ async def _answers_first(subject: _Subject) -> None:
         if asking.done() and asking.exception() is None:
             return
         outcome, number = await subject.run_to_the_end(_ENDS_S)
-        if not outcome.timed_out:  # starting up cannot be what takes so long
+        if (
+            outcome.cause is not FailureCause.TIMEOUT
+        ):  # starting up cannot be what takes so long
             await asyncio.wait({asking}, timeout=_MORE_S)
         else:
             await asyncio.wait({asking})
@@ -218,18 +221,18 @@ async def _answers_first(subject: _Subject) -> None:
 
 
 def _no_handshake(
-    error: BaseException | None, outcome: ProcessOutcome, number: int
+    error: BaseException | None, outcome: RunEnd, number: int
 ) -> _BrokenRuleError:
     """Say what the program does instead of answering."""
     if isinstance(error, WorkerLostError):
         what = str(error)
-    elif outcome.timed_out:
+    elif outcome.cause is FailureCause.TIMEOUT:
         what = "it is silent and does not end with its input"
     elif _is_answer(outcome.stdout, number):
         what = "it answers only when its input ends: flush, and read line by line"
     else:
         what = "it reads its input to the end: read line by line"
-    if outcome.exit_code and not outcome.timed_out:
+    if outcome.exit_code and outcome.cause is not FailureCause.TIMEOUT:
         what += f" (exit status {outcome.exit_code})"
     what += f"; stdout: {_shown(outcome.stdout)}" if outcome.stdout else ""
     what += f"; stderr: {_last_line(outcome.stderr)}" if outcome.stderr else ""
@@ -237,7 +240,7 @@ def _no_handshake(
     return _BrokenRuleError(f"{problem}: {what}", "common-mistakes")
 
 
-def _is_answer(output: bytes, number: int) -> bool:
+def _is_answer(output: str, number: int) -> bool:
     try:
         found = decode(output)
     except ValueError:
@@ -292,9 +295,9 @@ async def _works_as_a_command(subject: _Subject) -> None:
     answer = await subject.ask(call)
     end = RunEnd(exit_code=answer.exit_code, stdout=answer.stdout, stderr=answer.stderr)
     warm = _verdict(read_end(hook, end))
-    outcome = await run_process(command_spec(hook, call, HANDSHAKE_S))
-    cold = _verdict(read_outcome(hook, outcome))
-    if is_answer(outcome.stdout):
+    end = await run_process(command_spec(hook, call, HANDSHAKE_S))
+    cold = _verdict(read_end(hook, end))
+    if is_answer(end.stdout):
         cold = f"nothing ({NO_COMMAND.partition(':')[0]})"
     if cold != warm:
         problem = f"as a worker it says {warm}, as a command {cold}"
@@ -369,7 +372,7 @@ def _kill(pid: int) -> bool:
 
 async def _ends_with_its_input(subject: _Subject) -> None:
     outcome, _ = await subject.run_to_the_end(_ENDS_S)
-    if outcome.timed_out:
+    if outcome.cause is FailureCause.TIMEOUT:
         problem = f"still running {_ENDS_S:g} s after the end of its input"
     elif outcome.exit_code != 0:
         said = f": {_last_line(outcome.stderr)}" if outcome.stderr else ""
