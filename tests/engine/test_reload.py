@@ -246,8 +246,9 @@ async def test_dispose_waits_for_a_load_and_nothing_is_left(
             firing = asyncio.create_task(followed.reason())
             await asyncio.sleep(0)
         assert await firing in {f"b{number}", "a"} | {f"b{n}" for n in range(number)}
-        assert system._reloader is not None
-        assert system._reloader._running is None
+        await wait_until(
+            lambda: all(one.name != "hookline-reload" for one in threading.enumerate())
+        )
         await system.dispose()
 
 

@@ -61,12 +61,12 @@ if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus
     from hookline.journal.record import JournalRecorder
     from hookline.settings.model import TelemetryOptions
+    from hookline.settings.watch import Reloaded, SettingsWatch
     from hookline.telemetry.choice import TelemetryChoice
     from hookline.telemetry.contract import Telemetry
     from hookline.telemetry.together import Together
 
     from .registration import Cause, Event, Register, Verdict
-    from .reload import Reloaded, SettingsReloader
 
 E = TypeVar("E", bound="Event")
 _LAST_WRITES_S = 2.0
@@ -129,10 +129,10 @@ class HookSystem:
         self._background = BackgroundHooks(by_type, self._breaker)
         self._runner = HookRunner(by_type, self._breaker, self._background)
         self._lock, self._host = threading.RLock(), os.getpid()
-        self._reloader: SettingsReloader | None = None
+        self._watch: SettingsWatch | None = None
         self._follows = reload
         if reload:
-            self._reloader = self._make_reloader()
+            self._watch = self._make_watch()
         self._start_workers = start_workers
         self._settings_loaded_at = time.time()
         self._handler: HookEventHandler | None = None
@@ -214,8 +214,8 @@ class HookSystem:
             logger.warning("%s", problem)
         pipeline = self._pipeline(settings, self._registry, self._broken)
         handler = HookEventHandler(pipeline)
-        if self._follows and self._reloader is not None:
-            handler.refresh = self._reloader.refresh
+        if self._follows and self._watch is not None:
+            handler.refresh = self._watch.refresh
         if self._bus is not None:
             handler.listen(self._bus)
         self._handler = handler
@@ -235,7 +235,7 @@ class HookSystem:
         broken: BrokenSystem | None = None,
     ) -> EventPipeline:
         journal = Guard("the journal")(self._open_journal, settings)
-        if self._reloader is not None and not settings.hooks_enabled:
+        if self._watch is not None and not settings.hooks_enabled:
             # As at a start, which builds no hook system for such settings.
             planned, journal = HookRegistry(Settings()), None
         return EventPipeline(
@@ -282,25 +282,24 @@ class HookSystem:
         self._journals[path].start()
         return self._journals[path]
 
-    def _make_reloader(self) -> SettingsReloader:
+    def _make_watch(self) -> SettingsWatch:
         # Most hosts load their settings once and need not load this module.
         from hookline.settings.watch import SettingsWatch
-
-        from .reload import SettingsReloader
 
         watch = self._config.watch or SettingsWatch(
             self._config.loaded, self._config.working_dir
         )
-        return SettingsReloader(watch, self._apply, self._tell)
+        watch.follow(self._apply, self._tell)
+        return watch
 
     @property
     def last_reload(self) -> Reloaded | None:
         """Outcome of the last reload; None if there was none."""
-        return None if self._reloader is None else self._reloader.last
+        return None if self._watch is None else self._watch.last
 
     def settings_changed(self) -> bool:
         """Whether there are settings to reload; costs a few calls of ``stat``."""
-        return self._known_reloader().has_changed()
+        return self._known_watch().has_changed()
 
     async def reload(self) -> Reloaded:
         """Load the settings again, and use them from the next event on.
@@ -309,13 +308,13 @@ class HookSystem:
         project's have, that project's. Raises ``HooklineError`` for settings that were
         not read from files.
         """
-        return await self._known_reloader().reload()
+        return await self._known_watch().reload()
 
-    def _known_reloader(self) -> SettingsReloader:
+    def _known_watch(self) -> SettingsWatch:
         with self._changing:
-            if self._reloader is None:
-                self._reloader = self._make_reloader()
-            return self._reloader
+            if self._watch is None:
+                self._watch = self._make_watch()
+            return self._watch
 
     def _apply(self, loaded: Settings) -> bool:
         """Put settings in place of those in use, in a thread of its own."""
@@ -380,8 +379,8 @@ class HookSystem:
         if self._disposing is None:
             return
         await self._disposing.dispose()
-        if self._reloader is not None:
-            await self._reloader.finished()
+        if self._watch is not None:
+            await self._watch.finished()
         await self._background.finish(background_s)
         await self._executors.close()
         watcher.stop()

@@ -46,7 +46,13 @@ _STOP_S = 5.0
 _LOOK_S = 60.0
 """How often an idle helper looks whether its socket is still there."""
 _PRELOADED = (
-    *("agent.session", "config", "engine.system", "engine.background", "engine.reload"),
+    *(
+        "agent.session",
+        "config",
+        "engine.system",
+        "engine.background",
+        "settings.watch",
+    ),
     *("execute.command", "execute.python", "execute.rule", "execute.standby"),
     *("execute.worker", "journal.record", "trust.gate", "trust.records"),
 )

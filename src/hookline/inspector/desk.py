@@ -10,12 +10,11 @@ from typing import ParamSpec, TypeVar
 
 from hookline._internal.log import logger
 from hookline.config import Config
-from hookline.engine.reload import Reloaded, SettingsReloader
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.settings.load import Settings, SettingsOrigin
 from hookline.settings.places import absolute
-from hookline.settings.watch import SettingsWatch
+from hookline.settings.watch import Reloaded, SettingsWatch
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,9 +32,9 @@ class Desk:
         self.cwd = absolute(cwd)
         self._settings = settings and absolute(settings)
         self._journal = journal
-        watch = SettingsWatch.start(self._origin(), self.cwd)
-        self._reloader = SettingsReloader(watch, self._apply, self._tell)
-        self.config = Config(None, self.cwd, watch.settings)
+        self._watch = SettingsWatch.start(self._origin(), self.cwd)
+        self._watch.follow(self._apply, self._tell)
+        self.config = Config(None, self.cwd, self._watch.settings)
         """The settings in effect."""
         self._asked = False
         self.reload_errors: list[str] = []
@@ -80,9 +79,9 @@ class Desk:
 
     async def refresh(self) -> None:
         """Load the settings if they have changed; keep the old ones on an error."""
-        if self._asked or await self.in_thread(self._reloader.has_changed):
+        if self._asked or await self.in_thread(self._watch.has_changed):
             self._asked = False
-            await self._reloader.reload()
+            await self._watch.reload()
 
     def _apply(self, settings: Settings) -> bool:
         self.config = Config(None, self.cwd, settings)
