@@ -17,15 +17,7 @@ from hookline.protocol.results import (
     HookExecutionResult,
     ProcessedHookResult,
 )
-from hookline.protocol.values import (
-    TooDeepError,
-    copy_shown,
-    decode,
-    encode,
-    encode_whole,
-    is_plain,
-    is_showable,
-)
+from hookline.protocol.values import TooDeepError, decode, encode, encode_whole
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (
     Approval,
@@ -185,25 +177,14 @@ class HookPlan(Struct, frozen=True):
     sequential: bool
     special: bool = False
     """Whether a hook has a condition, or is not waited for."""
-    in_process: bool = False
-    """Whether no hook needs the event as JSON text."""
 
 
 class HookCall:
     """One event on its way to its hooks; encoded once for all of them."""
 
     __slots__ = (
-        *("_in_process", "_plain", "cwd", "depth", "event", "input"),
-        *(
-            "on_late",
-            "on_start",
-            "origin",
-            "payload",
-            "recheck",
-            "session_id",
-            "telemetry",
-        ),
-        "translated",
+        *("_values", "cwd", "depth", "event", "input", "on_late", "on_start"),
+        *("origin", "payload", "recheck", "session_id", "telemetry", "translated"),
     )
 
     def __init__(
@@ -225,7 +206,7 @@ class HookCall:
         self.recheck = recheck
         """Whether hooks are asked again, on the input after all changes."""
         self.payload = b""
-        """The input as JSON; empty where no hook needs it."""
+        """The input as JSON, once it is encoded."""
         self.telemetry: EventTelemetry | None = None
         """Who is told of each hook; None where telemetry is off."""
         self.on_late: Callable[[HookCall, HookExecutionResult], None] | None = None
@@ -234,37 +215,27 @@ class HookCall:
         """Is shown how the output of a command starts; see ``ProcessSpec``."""
         self.translated = False
         """Whether model payloads are in the stable shape; so they are for hooks."""
-        self._in_process = False
-        self._plain: dict[str, Any] | None = None
+        self._values: dict[str, Any] | None = None
 
-    def encode(self, in_process: bool = False) -> None:
-        """Write the input as JSON; raises ``EncodingError`` if a part is not shown.
-
-        ``in_process``: only where it is not plain to see that all of it can be shown.
-        """
+    def encode(self) -> None:
+        """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
         self.translated = True
-        self._in_process = in_process
-        if in_process and is_showable(self.input):
-            self._plain = self.input
-        else:
-            self.payload = encode_whole(self.input)
+        self.payload = encode_whole(self.input)
 
     def values(self) -> dict[str, Any]:
-        """The input as plain values, to be read only; text may hold lone surrogates."""
-        if self._plain is None:
-            self._plain = self.input if is_plain(self.input) else self.plain_input()
-        return self._plain
+        """The input as hooks see it, to be read only."""
+        if self._values is None:
+            self._values = self.plain_input()
+        return self._values
 
     def plain_input(self) -> dict[str, Any]:
-        """A copy of the input as hooks see it: plain JSON values, whatever was given.
+        """A private copy of the input as hooks see it: plain JSON values.
 
         Raises ``EncodingError`` where the stack has no room left for it.
         """
         try:
-            copy: dict[str, Any] = (
-                decode(self.payload) if self.payload else copy_shown(self.input)
-            )
-        except (TooDeepError, RecursionError) as error:
+            copy: dict[str, Any] = decode(self.payload or encode_whole(self.input))
+        except TooDeepError as error:
             raise EncodingError(f"the input cannot be copied: {error}") from error
         return copy
 
@@ -284,7 +255,7 @@ class HookCall:
         )
         call.telemetry, call.on_start = self.telemetry, self.on_start
         call.on_late = self.on_late
-        call.encode(self._in_process)
+        call.encode()
         return call
 
 

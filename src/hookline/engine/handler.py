@@ -170,7 +170,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
             stage = _EXECUTION
             call = self._call(event, fields, origin)
             call.telemetry, call.on_late = observed.telemetry, self.tell_late
-            call.encode(plan.in_process)
+            call.encode()
             started = time.perf_counter()
             results = await self.runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000

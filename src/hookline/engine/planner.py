@@ -15,14 +15,13 @@ from msgspec import Struct
 
 from hookline.plan import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.settings.model import Dialect, HookType
+from hookline.settings.model import Dialect
 
 from .matcher import MAX_TARGET_LENGTH, has_negative_lookaround, searcher
 from .registry import HookRegistry
 
 _MAX_CACHED = 4096
 _PLAIN_NAMES = (str, type(None))
-_IN_PROCESS = frozenset({HookType.RULE, HookType.CEDAR, HookType.PYTHON})
 _NO_FIELDS: Mapping[str, Any] = {}
 _TOOL_NAMES = ("tool_name", "our_tool_name")
 """In ``host``: what a coding agent calls the tool, and we, where hooks see its name."""
@@ -133,7 +132,6 @@ def make_plan(
         chosen,
         sequential or any(map(_is_repeated, judged)),
         special=any(one.condition or one.is_async for one in configs),
-        in_process=all(one.type in _IN_PROCESS for one in configs),
     )
 
 
