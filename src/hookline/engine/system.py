@@ -33,7 +33,7 @@ from hookline.errors import (
     JournalError,
     ReloadError,
 )
-from hookline.execute.runtime import HookExecutors
+from hookline.execute.executors import HookExecutors
 from hookline.execute.watchdog import watcher
 from hookline.plan import (
     HookFunction,

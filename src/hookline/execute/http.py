@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -22,7 +22,6 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from hookline.errors import MissingExtraError
-from hookline.execute.child import ProcessSlots
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.opa import opa_output
 from hookline.protocol.results import FailureCause
@@ -38,6 +37,7 @@ from hookline.settings.model import Dialect, Expect, HookConfig, shown_url
 from .answer import as_text, parse_answer, read_streams
 from .command import environment_text
 from .masking import Mask
+from .runtime import Runtimes, Slots
 
 if TYPE_CHECKING:
     import ssl
@@ -62,29 +62,21 @@ class RequestFailedError(Exception):
         self.page = page
 
 
-_Place = tuple[int, asyncio.AbstractEventLoop]
-
-
-def _here() -> _Place:
-    """A connection belongs to one event loop of one process."""
-    return os.getpid(), asyncio.get_running_loop()
-
-
 class HttpExecutor:
     """Posts events; keeps connections open for each event loop."""
 
-    def __init__(self) -> None:
-        self._clients: dict[_Place, _Client] = {}
-        self._places: dict[str, ProcessSlots] = {}
+    def __init__(self, runtimes: Runtimes) -> None:
+        self._runtimes = runtimes
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Post the event once; its timeout starts here."""
         question = None
         try:
             question = _question(hook, call)
-            client = await self._client()
+            client = self._runtimes.here().part(_Client)
+            await client.open()
             limit = asyncio.timeout(hook.config.timeout_ms / 1000)
-            async with limit, self._place(question.origin):
+            async with limit, client.place(question.origin):
                 answer = await client.ask(question, hook.options.max_output_bytes)
             end = _read(hook, answer)
         except TimeoutError:
@@ -95,30 +87,7 @@ class HttpExecutor:
         return end if question is None else question.mask.end(end)
 
     async def close(self) -> None:
-        """Close the connections of this event loop; others close their own."""
-        client = self._clients.pop(_here(), None)
-        self._drop(lambda _: True)
-        if client is not None:
-            await client.close()
-
-    async def _client(self) -> _Client:
-        here = _here()
-        if (known := self._clients.get(here)) is not None:
-            return known
-        self._drop(lambda loop: loop.is_closed())
-        client = self._clients[here] = _Client()
-        await client.open()
-        return client
-
-    def _drop(self, chosen: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
-        """Forget connections of other event loops, which close them on their own."""
-        for process, loop in list(self._clients):
-            # A fork leaves those of its parent alone: they share what they wait on.
-            if process == os.getpid() and chosen(loop):
-                self._clients.pop((process, loop), None)
-
-    def _place(self, origin: str) -> ProcessSlots:
-        return self._places.setdefault(origin, ProcessSlots(CONNECTIONS))
+        """The connections are those of event loops, which close them."""
 
 
 class _Question(Struct, frozen=True, kw_only=True):
@@ -149,13 +118,24 @@ class _Client:
     def __init__(self) -> None:
         self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
         self._lifetime = _close_at_end(self._transports)
+        self._is_open = False
+        self._places: dict[str, Slots] = {}
+
+    def place(self, origin: str) -> Slots:
+        """A place among the connections to one origin."""
+        return self._places.setdefault(origin, Slots(CONNECTIONS))
 
     async def open(self) -> None:
         """Let the event loop close the connections when it ends."""
-        await anext(self._lifetime)
+        if not self._is_open:
+            self._is_open = True
+            await anext(self._lifetime)
 
     async def close(self) -> None:
         await self._lifetime.aclose()
+
+    def abandon(self) -> None:
+        """Its event loop has closed the connections."""
 
     async def ask(self, question: _Question, limit: int) -> _Answer:
         """Post once, and again where a connection from before turns out to be dead.

@@ -1,101 +1,170 @@
-"""The executors of one hook system: made when a hook needs them, kept until its end."""
+"""What one hook system has on one event loop; loops share nothing.
+
+A loop that is blocked or closed keeps nothing from another: ``fire_sync`` blocks a loop
+whose hooks are running. So ``maxProcesses`` holds for each loop. A fork has none of it:
+what its parent has there is the parent's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from hookline.config import Config
-from hookline.execute.child import ProcessSlots
-from hookline.execute.command import CommandExecutor
-from hookline.execute.python import PythonExecutor
-from hookline.plan import (
-    Executor,
-    HookCall,
-    KeepsHooks,
-    RegisteredHook,
-    current_depth,
-)
-from hookline.protocol.events import HookEventName
-from hookline.settings.model import HookType
-
-if TYPE_CHECKING:
-    from hookline.execute.standby import StandbyExecutor
-    from hookline.execute.worker import WorkerExecutor
+import asyncio
+import os
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
 
 
-class HookExecutors:
-    """Runs hooks by their type, within one limit on processes."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._slots = ProcessSlots(config.settings.global_options.max_processes)
-        self.standby: StandbyExecutor | None = None
-        self.workers: WorkerExecutor | None = None
-        self.by_type: dict[HookType, Executor] = {
-            HookType.COMMAND: CommandExecutor(self._slots),
-            HookType.PYTHON: PythonExecutor(),
-        }
-
-    def provide_for(self, hooks: list[RegisteredHook]) -> None:
-        """Make the executors that hooks need and that are not there yet.
-
-        Most hosts need few of them, and need not load the modules of the others.
-        """
-        missing = {hook.config.type for hook in hooks} - self.by_type.keys()
-        ahead = not self._config.one_shot and any(hook.config.standby for hook in hooks)
-        if self.standby is None and ahead:
-            from hookline.execute.standby import StandbyExecutor
-
-            self.standby = StandbyExecutor(self._slots)
-            self.by_type[HookType.COMMAND] = self.standby
-        if HookType.WORKER in missing:
-            from hookline.execute.worker import WorkerExecutor
-
-            self.workers = WorkerExecutor(self._slots)
-            self.by_type[HookType.WORKER] = self.workers
-        if HookType.RULE in missing:
-            from hookline.execute.rule import RuleExecutor
-
-            self.by_type[HookType.RULE] = RuleExecutor()
-        if HookType.CEDAR in missing:
-            from hookline.execute.cedar import CedarExecutor
-
-            self.by_type[HookType.CEDAR] = CedarExecutor()
-        if HookType.HTTP in missing:
-            from hookline.execute.http import HttpExecutor
-
-            self.by_type[HookType.HTTP] = HttpExecutor()
-
-    def limit_processes(self, limit: int) -> None:
-        """Change how many processes run at once, from any thread."""
-        self._slots.resize(limit)
-
-    def start_ahead(self, hooks: Iterable[RegisteredHook], *, workers: bool) -> None:
-        """Start what waits for events: standby, and the first workers if asked for."""
-        waiting = self.workers if workers else None
-        if self.standby is None and waiting is None:
-            return
-        ready = [hook for hook in hooks if hook.may_start]
-        folder = self._config.working_dir
-        if waiting is not None:
-            waiting.start(
-                (h for h in ready if h.config.type is HookType.WORKER), folder
-            )
-        if self.standby is not None:
-            fields = {"cwd": folder, "session_id": self._config.session_id}
-            call = HookCall(HookEventName.SessionStart, fields, current_depth())
-            commands = (h for h in ready if h.config.type is HookType.COMMAND)
-            self.standby.start(commands, call)
-
-    def retain(self, hooks: Iterable[RegisteredHook]) -> None:
-        """Release what is kept of all other hooks, from any thread."""
-        kept = [hook for hook in hooks if hook.enabled]
-        for executor in tuple(self.by_type.values()):
-            if isinstance(executor, KeepsHooks):
-                executor.retain(kept)
+class LoopPart(Protocol):
+    """Something that belongs to one event loop: a client, a queue, kept processes."""
 
     async def close(self) -> None:
-        """Release everything."""
-        for executor in tuple(self.by_type.values()):
-            await executor.close()
+        """Release it, on its loop; again if that was cancelled."""
+        ...
+
+    def abandon(self) -> None:
+        """Release it at once, without its loop, which does not run any more."""
+        ...
+
+
+T = TypeVar("T", bound=LoopPart)
+
+
+class Runtime:
+    """Turns to run processes, and the parts that executors keep on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
+        self.loop = loop
+        self.slots = Slots(limit)
+        self._parts: dict[type[Any], LoopPart] = {}
+
+    def part(self, kind: type[T]) -> T:
+        """The only object of a class here; made when it is first asked for."""
+        part = self._parts.get(kind)
+        if part is None:
+            part = self._parts[kind] = kind()
+        return part  # type: ignore[return-value]  # made by this very class
+
+    async def close(self) -> None:
+        """Close all parts; again if that was cancelled."""
+        while self._parts:
+            kind, part = next(reversed(self._parts.items()))
+            await part.close()
+            self._parts.pop(kind, None)
+
+    def abandon(self) -> None:
+        """Release all parts, where the loop does not run any more."""
+        while self._parts:
+            self._parts.popitem()[1].abandon()
+
+
+class Runtimes:
+    """The runtimes of one hook system, by event loop."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._by_loop: dict[asyncio.AbstractEventLoop, Runtime] = {}
+        _systems.add(self)
+
+    def here(self) -> Runtime:
+        """That of the running event loop."""
+        loop = asyncio.get_running_loop()
+        runtime = self._by_loop.get(loop)
+        if runtime is None:
+            self._abandon(lambda loop: loop.is_closed())
+            runtime = self._by_loop[loop] = Runtime(loop, self._limit)
+        return runtime
+
+    def resize(self, limit: int) -> None:
+        """Change how many processes run at once on each loop, from any thread."""
+        self._limit = limit
+        for loop, runtime in tuple(self._by_loop.items()):
+            with suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(runtime.slots.resize, limit)
+
+    async def close(self) -> None:
+        """Close all of them; again if that was cancelled.
+
+        Those of other loops are closed there, and not waited for: a loop may be blocked
+        by a call that waits for this one.
+        """
+        here = asyncio.get_running_loop()
+        self._abandon(lambda loop: not loop.is_running())
+        for loop in tuple(self._by_loop):
+            if loop is not here and (runtime := self._by_loop.pop(loop, None)):
+                with suppress(RuntimeError):  # it was closed just now
+                    asyncio.run_coroutine_threadsafe(runtime.close(), loop)
+        if (runtime := self._by_loop.get(here)) is not None:
+            await runtime.close()
+            self._by_loop.pop(here, None)
+
+    def _abandon(self, chosen: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
+        for loop in filter(chosen, tuple(self._by_loop)):
+            if runtime := self._by_loop.pop(loop, None):
+                runtime.abandon()
+
+    def forget(self) -> None:
+        """In a fork: all of it is the parent's."""
+        self._by_loop.clear()
+
+
+_systems: weakref.WeakSet[Runtimes] = weakref.WeakSet()
+
+
+def _forget_in_fork() -> None:
+    for runtimes in _systems:
+        runtimes.forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_fork)
+
+
+class Slots:
+    """A limit on what runs at once; those who wait get their turns in order."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def free(self) -> int:
+        """How many could be taken now."""
+        return max(0, self._limit - self._held)
+
+    def resize(self, limit: int) -> None:
+        """Change the limit; what is held beyond it is given back in its time."""
+        self._limit = limit
+        self._hand_out()
+
+    async def acquire(self) -> None:
+        """Take a slot, or wait for one."""
+        if self._held < self._limit:
+            self._held += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # handed over just before the cancellation
+            raise
+
+    def release(self) -> None:
+        """Give the slot to the next in line, or put it back."""
+        self._held -= 1
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._held < self._limit:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else it was cancelled
+                self._held += 1
+                turn.set_result(None)
+
+    __aenter__ = acquire
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
