@@ -1,9 +1,8 @@
 """Cedar hooks: policies decide, in this process and without a wait (protocol.md#rules).
 
 Cedar skips a policy that cannot be evaluated, a ``forbid`` too: here it is a failure of
-the hook. Only the parts of the event that a policy looks at are converted, so neither
-the size nor the spelling of the rest matters. Values that Cedar does not have are shown
-so that no policy mistakes them for others, or the event counts as unseen.
+the hook. Values that Cedar does not have are shown so that no policy mistakes them for
+others, or the event counts as unseen.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ from hookline.settings.model import HookSource
 from hookline.settings.policies import (
     CedarFile,
     PolicyStore,
-    UsedFields,
     cedar_files,
     load_engine,
     parse_files,
 )
 from hookline.settings.read import decode_text, read_bytes
-from hookline.trust.stamps import file_stamp
 
 if TYPE_CHECKING:
     import cedarpy
@@ -43,7 +40,6 @@ DEFAULT_PRINCIPAL = "default"
 
 _RESERVED = frozenset({"__entity", "__extn", "__expr"})
 """Keys by which Cedar's JSON names entities and calls functions."""
-_RESERVED_KEYS = ", ".join(sorted(_RESERVED))
 _MAX_LEVELS = 64
 _MAX_COST = 1_000_000
 """Reading a value takes Cedar time in proportion to its level: at most a second."""
@@ -55,13 +51,15 @@ _MAX_TEXT = 500
 _TICK_NS = 50_000_000
 """Two changes within one tick of the file system's clock look like one."""
 
+_Stamps = tuple[tuple[int, ...] | None, ...]
 
-class _Failure(Exception):  # noqa: N818 - never leaves this module
-    """Why a hook cannot decide."""
+
+class _LoadError(Exception):
+    """Why there are no policies to ask."""
 
     def __init__(self, cause: FailureCause, problem: object) -> None:
-        self.cause = cause
         super().__init__(str(problem))
+        self.cause = cause
 
 
 class _Loaded(Struct, frozen=True):
@@ -69,7 +67,7 @@ class _Loaded(Struct, frozen=True):
 
     store: PolicyStore
     paths: tuple[str, ...]
-    stamps: tuple[Any, ...] | None
+    stamps: _Stamps | None
     """None where a later change might not show."""
 
 
@@ -81,11 +79,17 @@ class CedarExecutor:
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Decide about one event; nothing here waits."""
-        try:
-            store = self._current(hook, call)
-            return _decide(store, hook, call)
-        except _Failure as failure:
-            return RunEnd(cause=failure.cause, error=str(failure))
+        # Only these paths depend on where the event is fired.
+        has_folder = hook.source in {HookSource.PROJECT, HookSource.EXPLICIT}
+        folder = hook.project or call.cwd if has_folder else None
+        loaded = self._loaded.get((hook.serial, folder))
+        if loaded is None or loaded.stamps != _stamps(loaded.paths):
+            try:
+                loaded = _load(hook, folder)
+            except _LoadError as error:
+                return RunEnd(cause=error.cause, error=str(error))
+            self._loaded[hook.serial, folder] = loaded
+        return _decide(loaded.store, hook, call)
 
     async def close(self) -> None:
         """Forget what was parsed."""
@@ -93,105 +97,108 @@ class CedarExecutor:
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
         """Forget what was parsed for all other hooks."""
-        kept = {hook.serial for hook in hooks}
-        for key in [key for key in self._loaded if key[0] not in kept]:
+        serials = {hook.serial for hook in hooks}
+        for key in [key for key in self._loaded if key[0] not in serials]:
             self._loaded.pop(key, None)
-
-    def _current(self, hook: RegisteredHook, call: HookCall) -> PolicyStore:
-        # Only these paths depend on where the event is fired.
-        is_own = hook.source in {HookSource.PROJECT, HookSource.EXPLICIT}
-        folder = hook.project or call.cwd if is_own else None
-        known = self._loaded.get((hook.serial, folder))
-        if known is None or known.stamps != _stamps(known.paths):
-            known = _load(hook, folder)
-            self._loaded[hook.serial, folder] = known
-        return known.store
 
 
 def _load(hook: RegisteredHook, folder: str | None) -> _Loaded:
+    files: list[CedarFile] = []
     try:
         load_engine()
-        files = cedar_files(hook.config, folder)
-        paths = tuple(file.path for file in files)
+        named = cedar_files(hook.config, folder)
+        paths = tuple(file.path for file in named)
         stamps, now_ns = _stamps(paths), time.time_ns()
-        read = [_read(file, hook) for file in files]
+        for file in named:
+            content = read_bytes(file.path)
+            if hook.approval is not None:
+                _refuse_changed(file.path, content, hook.approval.digest_of(file.path))
+            files.append(replace(file, text=decode_text(content, file.path)))
     except (MissingExtraError, SettingsError) as error:
-        raise _Failure(FailureCause.SPAWN, error) from error
-    try:
-        store = parse_files(read)
-    except SettingsError as error:
-        raise _Failure(FailureCause.OUTPUT, error) from error
-    newest = max(max(one[:2]) for one in stamps if one)
-    settled = now_ns - newest > _TICK_NS and None not in stamps
-    return _Loaded(store, paths, stamps if settled else None)
+        raise _LoadError(FailureCause.SPAWN, error) from error
+    store, errors = parse_files(files)
+    if store is None:
+        raise _LoadError(FailureCause.OUTPUT, errors[0])
+    is_settled = all(stamp and now_ns - max(stamp[:2]) > _TICK_NS for stamp in stamps)
+    return _Loaded(store, paths, stamps if is_settled else None)
 
 
-def _stamps(paths: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(map(file_stamp, paths))
+def _stamps(paths: tuple[str, ...]) -> _Stamps:
+    stamps: list[tuple[int, ...] | None] = []
+    for path in paths:
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except (OSError, ValueError):
+            stamps.append(None)
+            continue
+        times = status.st_mtime_ns, status.st_ctime_ns
+        stamps.append((*times, status.st_dev, status.st_ino, status.st_size))
+    return tuple(stamps)
 
 
-def _read(file: CedarFile, hook: RegisteredHook) -> CedarFile:
-    content = read_bytes(file.path)
-    approved = None if hook.approval is None else hook.approval.digest_of(file.path)
-    if approved is not None:
-        import hashlib  # only for hooks of trusted projects
+def _refuse_changed(path: str, content: bytes, approved: str | None) -> None:
+    import hashlib  # only for hooks of trusted projects
 
-        if hashlib.sha256(content).hexdigest() != approved:
-            problem = f"{file.path} changed since it was approved: run 'hookline trust'"
-            raise _Failure(FailureCause.CHANGED, problem)
-    return replace(file, text=decode_text(content, file.path))
+    if approved is not None and hashlib.sha256(content).hexdigest() != approved:
+        problem = f"{path} changed since it was approved: run 'hookline trust'"
+        raise _LoadError(FailureCause.CHANGED, problem)
 
 
 def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> RunEnd:
     principal, action = hook.config.principal or DEFAULT_PRINCIPAL, _action(call)
+    folder = hook.project_dir or call.cwd
+    resource = os.path.basename(folder.rstrip("/")) or folder  # noqa: PTH119
     request = {
         "principal": {"type": "Agent", "id": principal},
         "action": {"type": "Action", "id": action},
-        "resource": {"type": "Project", "id": _resource(hook, call)},
+        "resource": {"type": "Project", "id": text_of(resource)},
         "context": encode_whole(_context(store, call)).decode(),
     }
     answer: cedarpy.AuthzResult = load_engine().is_authorized(
-        request, store.policies, store.entities, store.schema
+        request, store.policy_set, store.entities, store.schema
     )
-    found, decision = answer.diagnostics, answer.decision.name
-    problem = None
-    if found.errors or decision == "NoDecision":
-        problem = _problem(found.errors, decision, store)
-    numbers = sorted([int(one.removeprefix("policy")) for one in found.reasons])
-    policies = [store.known[number] for number in numbers]
-    end = RunEnd(exit_code=0, stderr="\n".join([one.log for one in policies]))
-    denial = None
+    decision, diagnostics = answer.decision.name, answer.diagnostics
+    numbers = sorted(int(name.removeprefix("policy")) for name in diagnostics.reasons)
+    policies = [store.policies[number] for number in numbers]
+    problem = denial = None
+    if decision == "NoDecision":
+        problem = _context_problem(store, "; ".join(diagnostics.errors))
+    elif diagnostics.errors:
+        problem = "; ".join(_explained(e, store) for e in diagnostics.errors[:8])
     if decision != "Allow" and policies:
-        reasons = (one.reason or f"denied by policy {one.name}" for one in policies)
+        reasons = (
+            policy.reason or f"denied by policy {policy.name}" for policy in policies
+        )
         denial = "\n".join(dict.fromkeys(reasons))
         # A policy that was not evaluated takes nothing from one that forbids.
         problem = problem and f"{problem}; denied in any case: {denial}"
     elif decision != "Allow" and problem is None:
-        asked = f"{_uid_text('Action', action)} for {_uid_text('Agent', principal)}"
-        denial = f"no policy permits {asked}"
-    if problem is not None:
-        end = replace(end, cause=FailureCause.OUTPUT, error=problem)
-    if denial is None:
-        return end  # a permit says nothing: it must not speak for other hooks
-    return replace(end, answer={"decision": "deny", "reason": denial})
+        names = _uid_text("Action", action), _uid_text("Agent", principal)
+        denial = "no policy permits {} for {}".format(*names)
+    return RunEnd(
+        exit_code=0,
+        stderr="\n".join(f"{policy.effect}: {policy.name}" for policy in policies),
+        cause=FailureCause.OUTPUT if problem else None,
+        error=problem,
+        # A permit says nothing: it must not speak for other hooks.
+        answer={"decision": "deny", "reason": denial} if denial else None,
+    )
 
 
-def _problem(errors: list[str], decision: str, store: PolicyStore) -> str:
-    if decision != "NoDecision":
-        return "; ".join(_explained(one, store) for one in errors[:8])
-    found = re.sub(_WHOLE_CONTEXT, "the context is not valid", "; ".join(errors))
-    found = found.removeprefix("failed to build request: ")[:_MAX_TEXT]
+def _context_problem(store: PolicyStore, errors: str) -> str:
+    text = re.sub(_WHOLE_CONTEXT, "the context is not valid", errors)
+    text = text.removeprefix("failed to build request: ")[:_MAX_TEXT]
     if store.schema is None:
-        raise EncodingError(f"Cedar cannot read it: {found}")
-    return f"the event does not fit the schema: {found}"
+        raise EncodingError(f"Cedar cannot read it: {text}")
+    return f"the event does not fit the schema: {text}"
 
 
 def _explained(error: str, store: PolicyStore) -> str:
-    found = re.fullmatch(_EVALUATION, error, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(_EVALUATION, error, re.DOTALL)
+    if match is None:
         return error[:_MAX_TEXT]
-    name = store.known[int(found[1])].name
-    return f"policy {name} cannot be evaluated: {found[2][:_MAX_TEXT]}"
+    name = store.policies[int(match[1])].name
+    return f"policy {name} cannot be evaluated: {match[2][:_MAX_TEXT]}"
 
 
 def _uid_text(kind: str, name: str) -> str:
@@ -208,25 +215,12 @@ def _action(call: HookCall) -> str:
     return text_of(name)
 
 
-def _resource(hook: RegisteredHook, call: HookCall) -> str:
-    folder = hook.project_dir or call.cwd
-    return text_of(os.path.basename(folder.rstrip("/")) or folder)  # noqa: PTH119
-
-
 def _context(store: PolicyStore, call: HookCall) -> dict[str, Any]:
-    """The fields that a policy looks at or, with a schema, that either one names."""
-    used, given = store.used, call.values()
-    if used and used.get("tool_input"):
-        given = dict(with_agent_spellings(given, used["tool_input"] or ()))
-    if store.schema is not None:
-        names = given if used is None else used.keys() | store.declared
-        used = dict.fromkeys(names)
-    elif used is None:
-        used = dict.fromkeys(given)
-    try:
-        return _Conversion().record(given, used, 1)
-    except RecursionError as error:
-        raise EncodingError("no room is left on the stack") from error
+    """The event, with a schema the fields that it declares, in Cedar's JSON."""
+    event = dict(with_agent_spellings(call.values(), store.words))
+    if store.declared is not None:
+        event = {name: event[name] for name in event.keys() & store.declared}
+    return _Conversion().record(event, 1)
 
 
 class _Conversion:
@@ -235,34 +229,28 @@ class _Conversion:
     def __init__(self) -> None:
         self._cost = 0
 
-    def record(
-        self, value: dict[str, Any], used: UsedFields, level: int
-    ) -> dict[str, Any]:
-        """An object, or the parts of it that are used; without what is null."""
-        self._enter(value if used is None else used, level)
-        shown: dict[str, Any] = {}
-        for name in value if used is None else used:
-            item = value.get(name)
-            if type(item) is not str:
-                part = None if used is None else used[name]
-                item = self._value(item, part, level + 1)
-            if item is not None:
-                shown[name] = item
-        if not _RESERVED.isdisjoint(shown):
-            raise EncodingError(f"it has one of the keys {_RESERVED_KEYS}")
-        return shown
+    def record(self, value: dict[str, Any], level: int) -> dict[str, Any]:
+        """An object, without what is null."""
+        self._enter(value, level)
+        record = {}
+        for key, item in value.items():
+            converted = item if type(item) is str else self._value(item, level + 1)
+            if converted is not None:
+                record[key] = converted
+        if not _RESERVED.isdisjoint(record):
+            names = ", ".join(sorted(_RESERVED))
+            raise EncodingError(f"it has one of the keys {names}")
+        return record
 
-    def _value(self, value: Any, used: UsedFields, level: int) -> Any:
+    def _value(self, value: Any, level: int) -> Any:
         kind = type(value)
         if kind is str or kind is bool or value is None:
             return value
         if kind is dict:
-            return self.record(value, used, level)
+            return self.record(value, level)
         if kind is list or kind is tuple:
-            if used is not None:
-                return []  # no policy looks into it: a set has no fields
             self._enter(value, level)
-            items = (self._value(item, None, level + 1) for item in value)
+            items = (self._value(item, level + 1) for item in value)
             # A set holds no null; without it, it might seem to be empty.
             return [{} if item is None else item for item in items]
         return _number(value)
@@ -282,8 +270,8 @@ def _number(value: float) -> Any:
             return None  # as other hooks see it
         if not value.is_integer():
             text = repr(value)
-            exact = re.fullmatch(_DECIMAL, text)
-            return {"__extn": {"fn": "decimal", "arg": text}} if exact else text
+            is_decimal = re.fullmatch(_DECIMAL, text)
+            return {"__extn": {"fn": "decimal", "arg": text}} if is_decimal else text
         if abs(value) >= _LONG:
             return repr(value)
         value = int(value)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,8 +25,6 @@ from .read import read_text
 if TYPE_CHECKING:
     import cedarpy
 
-RELATIVE_PATH = "a relative path would be that of any project: name the whole path"
-
 _TOKENS = r'//[^\n]*|"(?:[^"\\]|\\.)*"|;|[^\s;"/]+|["/]'
 _NESTING = r'//[^\r\n]*|"(?:[^"\\]|\\.)*"|;|[\[({<>})\]]|&&|\|\||[-+*.]|\b(?:if|has)\b'
 _POLICY_BRACKETS, _SCHEMA_BRACKETS = ("([{", ")]}"), ("([{<", ")]}>")
@@ -35,11 +34,6 @@ _MAX_OPERATORS = 3000
 thousands of them would end the process."""
 _TOO_DEEP = "nested too deeply: use [...].contains(...), or several policies"
 _MAX_ERROR = 500
-
-_T = TypeVar("_T")
-UsedFields: TypeAlias = "dict[str, UsedFields] | None"
-"""The parts of a value that policies look at: None for all of it, no part where they
-only ask whether it is there."""
 
 
 class CedarFile(Struct, frozen=True):
@@ -54,36 +48,33 @@ class CedarFile(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """One policy, as far as a verdict names it."""
+    """One policy, as far as a verdict or a mistake names it."""
 
     id: str
     """Its ``@id``, or its number in its file as Cedar gives it."""
-    file: str
+    file: CedarFile
+    line: int
     effect: str
     reason: str | None = None
 
     @property
     def name(self) -> str:
         """What people know it by."""
-        return f"{self.id} ({self.file})"
-
-    @property
-    def log(self) -> str:
-        """What is recorded where it decides."""
-        return f"{self.effect}: {self.name}"
+        return f"{self.id} ({self.file.name})"
 
 
 class PolicyStore(Struct, frozen=True):
     """The parsed files of one hook."""
 
-    policies: cedarpy.PolicySet
+    policy_set: cedarpy.PolicySet
     entities: cedarpy.Entities
     schema: cedarpy.Schema | None
-    known: tuple[Policy, ...]
+    policies: tuple[Policy, ...]
     """In the order of the files: Cedar calls them policy0, policy1, ..."""
-    used: UsedFields
-    declared: frozenset[str]
-    """All words of the schema."""
+    words: frozenset[str]
+    """All words of the policies, the names of fields among them."""
+    declared: frozenset[str] | None
+    """All words of the schema, if there is one."""
 
 
 def cedar_files(hook: HookConfig, folder: str | None) -> list[CedarFile]:
@@ -95,29 +86,10 @@ def cedar_files(hook: HookConfig, folder: str | None) -> list[CedarFile]:
     named += [("entities", hook.entities)] if hook.entities else []
     named += [("schema", hook.schema)] if hook.schema else []
     for key, name in named:
-        if folder is None and is_relative(name):
-            raise SettingsError(f"{key} {describe(name)}: {RELATIVE_PATH}")
+        if folder is None and not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
+            problem = "a relative path would be that of any project: name the whole"
+            raise SettingsError(f"{key} {describe(name)}: {problem} path")
     return [CedarFile(key, name, resolved(name, folder or "")) for key, name in named]
-
-
-def is_relative(name: str) -> bool:
-    """Whether a path depends on the folder that it is used in."""
-    return not os.path.isabs(os.path.expanduser(name))  # noqa: PTH111, PTH117
-
-
-def parse_files(files: list[CedarFile]) -> PolicyStore:
-    """Parse files that were read; raises ``SettingsError`` for the first mistake."""
-    store, errors = _parse(files)
-    if store is None:
-        raise errors[0]
-    return store
-
-
-def find_mistakes(files: list[CedarFile]) -> list[SettingsError]:
-    """Read and parse files; return all mistakes."""
-    unread: list[SettingsError] = []
-    read = [_attempt(unread, _read, file) for file in files]
-    return unread or _parse([file for file in read if file is not None])[1]
 
 
 def load_engine() -> Any:
@@ -129,88 +101,92 @@ def load_engine() -> Any:
     return cedarpy
 
 
-def _read(file: CedarFile) -> CedarFile:
-    return replace(file, text=read_text(file.path))
-
-
-def _attempt(
-    errors: list[SettingsError], step: Callable[..., _T], *args: Any
-) -> _T | None:
-    try:
-        return step(*args)
-    except SettingsError as error:
-        errors.append(error)
-        return None
-
-
-def _parse(files: list[CedarFile]) -> tuple[PolicyStore | None, list[SettingsError]]:
+def find_mistakes(files: list[CedarFile]) -> list[SettingsError]:
+    """Read and parse files; return all mistakes."""
     errors: list[SettingsError] = []
+    files_with_text = []
+    for file in files:
+        with _collecting(errors):
+            files_with_text.append(replace(file, text=read_text(file.path)))
+    return errors or parse_files(files_with_text)[1]
+
+
+def parse_files(
+    files: list[CedarFile],
+) -> tuple[PolicyStore | None, list[SettingsError]]:
+    """Parse files that were read; without a store where there are mistakes."""
+    engine = load_engine()
+    errors: list[SettingsError] = []
+    file_of = {file.key: file for file in files}
+    schema = entities = None
+    with _collecting(errors):
+        schema = _parse_schema(engine, file_of.get("schema"))
+    with _collecting(errors):
+        entities = _parse_entities(engine, file_of.get("entities"), schema)
     sources = [file for file in files if file.key == "policies"]
-    others = {file.key: file for file in files if file.key != "policies"}
-    schema = _attempt(errors, _parse_schema, others.get("schema"))
-    entities = _attempt(errors, _parse_entities, others.get("entities"), schema)
-    parsed = [_attempt(errors, _parse_policies, file) for file in sources]
-    if errors or entities is None:
-        return None, errors
-    known = [policy for part in parsed for policy in part or ()]
+    policies: list[Policy] = []
+    for file in sources:
+        with _collecting(errors):
+            policies += _parse_policies(engine, file)
     text = "\n".join(file.text for file in sources)
-    errors += _schema_errors(text, schema, known)
+    if schema is not None and not errors:
+        errors += _schema_errors(engine, text, schema, policies)
     if errors:
         return None, errors
-    engine = load_engine()
     store = PolicyStore(
-        policies=engine.PolicySet.from_str(text),
+        policy_set=engine.PolicySet.from_str(text),
         entities=entities,
         schema=schema,
-        known=tuple(one.policy for one in known),
-        used=_used_fields([one.tree for one in known]),
-        declared=frozenset(re.findall(r"\w+", str(schema or ""))),
+        policies=tuple(policies),
+        words=frozenset(re.findall(r"[\w-]+", text)),
+        declared=schema and frozenset(re.findall(r"\w+", str(schema))),
     )
-    return store, errors
+    return store, []
 
 
-class _Parsed(Struct, frozen=True):
-    """One policy with its syntax tree, and its position in its file."""
-
-    policy: Policy
-    tree: Any
-    file: CedarFile
-    number: int
-
-    @property
-    def line(self) -> int | None:
-        """Where it starts."""
-        starts = _starts(self.file.text)
-        if self.number >= len(starts):
-            return None
-        return self.file.text.count("\n", 0, starts[self.number]) + 1
-
-
-def _parse_policies(file: CedarFile) -> list[_Parsed]:
-    engine = load_engine()
-    _refuse_deep(file, *_POLICY_BRACKETS)
+@contextmanager
+def _collecting(errors: list[SettingsError]) -> Iterator[None]:
     try:
-        written = decode(engine.policies_to_json_str(file.text))
+        yield
+    except SettingsError as error:
+        errors.append(error)
+
+
+def _parse_policies(engine: Any, file: CedarFile) -> list[Policy]:
+    _refuse_deep(file, *_POLICY_BRACKETS)
+    lines = [(start, file.text.count("\n", 0, start) + 1) for start in _starts(file)]
+    try:
+        syntax = decode(engine.policies_to_json_str(file.text))
     except TooDeepError:
         raise SettingsError(_TOO_DEEP, file.path) from None
     except ValueError as error:
-        raise _syntax_error(engine, file, error) from error
-    if written["templates"]:
+        # The engine does not say where: the first policy that does not parse alone.
+        ends = [*(start for start, _ in lines[1:]), len(file.text)]
+        for (start, line), end in zip(lines, ends, strict=True):
+            try:
+                engine.PolicySet.from_str(file.text[start:end])
+            except ValueError as mistake:
+                problem = f"in the policy that starts here: {_cut(mistake)}"
+                raise SettingsError(problem, file.path, line) from mistake
+        raise SettingsError(_cut(error), file.path) from error
+    if syntax["templates"]:
         problem = "a policy with ?principal or ?resource never applies: name them"
         raise SettingsError(problem, file.path)
-    trees = written["staticPolicies"]
-    # Cedar numbers the policies of a text from 0 on.
-    ordered = [trees[f"policy{number}"] for number in range(len(trees))]
-    return [
-        _Parsed(_policy(file, number, tree), tree, file, number)
-        for number, tree in enumerate(ordered)
-    ]
+    policies = []
+    for number, (_, line) in enumerate(lines):
+        # Cedar numbers the policies of a text from 0 on.
+        policy = syntax["staticPolicies"][f"policy{number}"]
+        notes = policy.get("annotations") or {}
+        name = notes.get("id") or f"policy{number}"
+        reason = notes.get("reason") or None
+        policies.append(Policy(name, file, line, policy["effect"], reason))
+    return policies
 
 
 def _refuse_deep(file: CedarFile, opening: str, closing: str) -> None:
     level = operators = 0
-    for found in re.finditer(_NESTING, file.text, re.DOTALL):
-        mark = found[0]
+    for match in re.finditer(_NESTING, file.text, re.DOTALL):
+        mark = match[0]
         if mark in opening:
             level += 1
         elif mark in closing:
@@ -220,141 +196,69 @@ def _refuse_deep(file: CedarFile, opening: str, closing: str) -> None:
         elif mark[0] not in '/"':
             operators += 1
         if level > _MAX_LEVELS or operators > _MAX_OPERATORS:
-            line = file.text.count("\n", 0, found.start()) + 1
+            line = file.text.count("\n", 0, match.start()) + 1
             raise SettingsError(_TOO_DEEP, file.path, line)
 
 
-def _policy(file: CedarFile, number: int, tree: Any) -> Policy:
-    notes = tree.get("annotations") or {}
-    return Policy(
-        id=notes.get("id") or f"policy{number}",
-        file=file.name,
-        effect=tree["effect"],
-        reason=notes.get("reason") or None,
-    )
-
-
-def _starts(text: str) -> list[int]:
+def _starts(file: CedarFile) -> list[int]:
     """Where each policy of a text starts; a semicolon ends one."""
     starts, ended = [], True
-    for found in re.finditer(_TOKENS, text, re.DOTALL):
-        if found[0].startswith("//"):
+    for token in re.finditer(_TOKENS, file.text, re.DOTALL):
+        if token[0].startswith("//"):
             continue
         if ended:
-            starts.append(found.start())
-        ended = found[0] == ";"
+            starts.append(token.start())
+        ended = token[0] == ";"
     return starts
 
 
-def _syntax_error(engine: Any, file: CedarFile, error: ValueError) -> SettingsError:
-    """The error, with the line of the first policy that does not parse alone."""
-    starts = _starts(file.text)
-    for start, end in zip(starts, [*starts[1:], len(file.text)], strict=True):
-        try:
-            engine.PolicySet.from_str(file.text[start:end])
-        except ValueError as found:
-            line = file.text.count("\n", 0, start) + 1
-            problem = f"in the policy that starts here: {_cut(str(found))}"
-            return SettingsError(problem, file.path, line)
-    return SettingsError(_cut(str(error)), file.path)
-
-
-def _parse_schema(file: CedarFile | None) -> Any:
+def _parse_schema(engine: Any, file: CedarFile | None) -> Any:
     if file is None:
         return None
-    schema = load_engine().Schema
-    is_json = file.path.endswith(".json")
-    if not is_json:
+    parse = engine.Schema.from_json_str
+    if not file.path.endswith(".json"):
+        parse = engine.Schema.from_str
         _refuse_deep(file, *_SCHEMA_BRACKETS)
     try:
-        return (schema.from_json_str if is_json else schema.from_str)(file.text)
+        return parse(file.text)
     except ValueError as error:
-        problem = f"not a valid Cedar schema: {_cut(str(error))}"
+        problem = f"not a valid Cedar schema: {_cut(error)}"
         raise SettingsError(problem, file.path) from error
 
 
-def _parse_entities(file: CedarFile | None, schema: Any) -> Any:
-    engine = load_engine()
+def _parse_entities(engine: Any, file: CedarFile | None, schema: Any) -> Any:
     if file is None:
         return engine.Entities.from_json_str("[]", schema)
     try:
         decode(file.text)
         return engine.Entities.from_json_str(file.text, schema)
     except ValueError as error:
-        line = getattr(error, "lineno", None)
-        detail = _entities_problem(engine, file.text, schema) if line is None else ""
-        problem = f"not valid Cedar entities: {_cut(detail or str(error))}"
+        line, detail = getattr(error, "lineno", None), ""
+        if line is None:
+            # Only a request says what is wrong, after the whole text.
+            anybody = {"type": "Agent", "id": ""}
+            request = dict.fromkeys(("principal", "action", "resource"), anybody)
+            answer = engine.is_authorized(request, "", file.text, schema)
+            problems = " ".join(answer.diagnostics.errors)
+            detail = problems.rpartition(f"{file.text}: ")[2]
+        problem = f"not valid Cedar entities: {_cut(detail or error)}"
         raise SettingsError(problem, file.path, line) from error
 
 
-def _entities_problem(engine: Any, text: str, schema: Any) -> str:
-    """What is wrong, in detail: only a request tells it."""
-    anybody = {"type": "Agent", "id": ""}
-    parts = ("principal", "action", "resource")
-    asked = engine.is_authorized(dict.fromkeys(parts, anybody), "", text, schema)
-    found = " ".join(asked.diagnostics.errors)
-    # The message starts with the whole text.
-    return found.rpartition(f"{text}: ")[2]
-
-
 def _schema_errors(
-    text: str, schema: Any, known: list[_Parsed]
+    engine: Any, text: str, schema: Any, policies: list[Policy]
 ) -> Iterator[SettingsError]:
-    if schema is None:
-        return
-    for error in load_engine().validate_policies(text, schema).errors:
+    for error in engine.validate_policies(text, schema).errors:
         number = error.policy_id.removeprefix("policy")
         if not number.isdecimal():
             yield SettingsError(_cut(error.error))
             continue
-        one = known[int(number)]
+        policy = policies[int(number)]
         problem = error.error.removeprefix(f"for policy `{error.policy_id}`, ")
-        problem = f"policy {one.policy.id}: {_cut(problem)}"
-        yield SettingsError(problem, one.file.path, one.line)
+        problem = f"policy {policy.id}: {_cut(problem)}"
+        yield SettingsError(problem, policy.file.path, policy.line)
 
 
-def _used_fields(trees: list[Any]) -> UsedFields:
-    """Which parts of the context any policy looks at."""
-    used: dict[str, UsedFields] = {}
-    waiting = list(trees)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, list):
-            waiting += node
-        elif isinstance(node, dict):
-            path = _context_path(node)
-            if path is None:
-                waiting += node.values()
-            elif not path or "\ufffd" in "".join(path):
-                return None  # that letter stands for others, in keys too
-            else:
-                _mark(used, path, whole="has" not in node)
-    return used
-
-
-def _context_path(node: dict[str, Any]) -> list[str] | None:
-    """The attributes of ``context.a.b`` or ``context.a has b``; None for the rest."""
-    path: list[str] = []
-    while node != {"Var": "context"}:
-        inner = node.get(".") or node.get("has") if len(node) == 1 else None
-        if not isinstance(inner, dict) or not isinstance(inner.get("attr"), str):
-            return None
-        path.insert(0, inner["attr"])
-        node = inner["left"]
-    return path
-
-
-def _mark(used: dict[str, UsedFields], path: list[str], *, whole: bool) -> None:
-    for step in path[:-1]:
-        deeper = used.setdefault(step, {})
-        if deeper is None:
-            return  # all of it is used anyway
-        used = deeper
-    if whole:
-        used[path[-1]] = None
-    else:
-        used.setdefault(path[-1], {})
-
-
-def _cut(text: str) -> str:
+def _cut(problem: object) -> str:
+    text = str(problem)
     return text if len(text) <= _MAX_ERROR else f"{text[:_MAX_ERROR]}[...]"
