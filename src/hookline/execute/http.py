@@ -5,27 +5,31 @@ exits with 0; anything else is a failure with its cause. One deadline covers a r
 from the wait for a connection to the last byte of the answer.
 
 The transport of httpx is used without its client: so there are no redirects, cookies,
-proxies, ``.netrc`` files or decompression that would have to be switched off. A secret
-from the environment is sent, and masked in everything that is kept.
+proxies, ``.netrc`` files, decompression or logged urls that would have to be switched
+off. A secret from the environment is sent, and masked in everything that is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import html
+import json
 import os
-from collections.abc import AsyncGenerator, Iterator
+import re
+from base64 import b64decode, b64encode
+from collections.abc import AsyncGenerator, Iterable
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import quote, quote_plus
 
 from msgspec import Struct, structs
 
 from hookline.errors import MissingExtraError
 from hookline.plan import HookCall, RegisteredHook, RunEnd
-from hookline.protocol.opa import opa_output
+from hookline.protocol.outputs import Decision, read_decision
 from hookline.protocol.results import FailureCause
-from hookline.protocol.values import encode
+from hookline.protocol.values import decode, encode
 from hookline.settings.headers import (
     is_credential,
     names_problem,
@@ -36,8 +40,7 @@ from hookline.settings.model import Dialect, Expect, HookConfig, shown_url
 
 from .answer import as_text, parse_answer, read_streams
 from .command import environment_text
-from .masking import Mask
-from .runtime import Runtimes, Slots
+from .runtime import Runtimes
 
 if TYPE_CHECKING:
     import ssl
@@ -50,9 +53,18 @@ CONNECTIONS = 32
 _KEEP_ALIVE_S = 30.0
 _MAX_ERROR_BYTES = 4096
 _MAX_LINE = 200
+_DEFAULT_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "hookline",
+}
+_PLAIN = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_REQUEST_TIMEOUT = 408
+"""Some servers send it to idle connections before they close them."""
 
 
-class RequestFailedError(Exception):
+class RequestError(Exception):
     """A request without a usable answer."""
 
     def __init__(self, cause: FailureCause, problem: str, page: str = "") -> None:
@@ -70,21 +82,23 @@ class HttpExecutor:
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Post the event once; its timeout starts here."""
-        question = None
+        mask = Mask(())
         try:
             question = _question(hook, call)
+            mask = question.mask
             client = self._runtimes.here().part(_Client)
-            await client.open()
-            limit = asyncio.timeout(hook.config.timeout_ms / 1000)
-            async with limit, client.place(question.origin):
+            async with asyncio.timeout(hook.config.timeout_ms / 1000):
                 answer = await client.ask(question, hook.options.max_output_bytes)
             end = _read(hook, answer)
         except TimeoutError:
             end = read_streams(hook, RunEnd(cause=FailureCause.TIMEOUT))
-        except RequestFailedError as error:
+        except RequestError as error:
             end = RunEnd(cause=error.cause, error=error.problem, stderr=error.page)
-        end = _named(end, hook.config)
-        return end if question is None else question.mask.end(end)
+        if end.error is not None:
+            # A failure says which service it was, and has no exit code.
+            problem = f"{shown_url(hook.config.url or '')} {end.error}"
+            end = structs.replace(end, error=problem, exit_code=None)
+        return mask.end(end)
 
     async def close(self) -> None:
         """The connections are those of event loops, which close them."""
@@ -97,10 +111,6 @@ class _Question(Struct, frozen=True, kw_only=True):
     headers: list[tuple[bytes, bytes]]
     body: bytes
     mask: Mask
-
-    @property
-    def origin(self) -> str:
-        return f"{self.url.scheme}://{self.url.netloc.decode()}"
 
 
 class _Answer(Struct, frozen=True):
@@ -117,21 +127,19 @@ class _Client:
 
     def __init__(self) -> None:
         self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
-        self._lifetime = _close_at_end(self._transports)
-        self._is_open = False
-        self._places: dict[str, Slots] = {}
+        self._lifetime = self._close_at_end()
 
-    def place(self, origin: str) -> Slots:
-        """A place among the connections to one origin."""
-        return self._places.setdefault(origin, Slots(CONNECTIONS))
-
-    async def open(self) -> None:
-        """Let the event loop close the connections when it ends."""
-        if not self._is_open:
-            self._is_open = True
-            await anext(self._lifetime)
+    async def _close_at_end(self) -> AsyncGenerator[None]:
+        # Event loops close the generators that were started on them: asyncio.run()
+        # leaves no connection behind.
+        try:
+            yield
+        finally:
+            while self._transports:
+                await self._transports.popitem()[1].aclose()
 
     async def close(self) -> None:
+        """Close the connections."""
         await self._lifetime.aclose()
 
     def abandon(self) -> None:
@@ -143,158 +151,126 @@ class _Client:
         A service closes idle connections whenever it likes; the question was not
         answered then, and a question can be asked twice.
         """
-        progress = _Progress()
+        if not self._transports:
+            await anext(self._lifetime, None)
+        url = question.url
+        origin = f"{url.scheme}://{url.netloc.decode()}"
+        if origin not in self._transports:
+            self._transports[origin] = _new_transport(url.scheme)
+        exchange = _Exchange(question, limit)
         try:
-            return await _post(self._transport(question), question, limit, progress)
-        except RequestFailedError:
-            if progress.connects or progress.answered not in (None, _REQUEST_TIMEOUT):
+            return await exchange.post(self._transports[origin])
+        except RequestError:
+            has_answer = exchange.status not in (None, _REQUEST_TIMEOUT)
+            if exchange.is_new_connection or has_answer:
                 raise
-        async with _new_transport(question.url.scheme) as fresh:
-            return await _post(fresh, question, limit, _Progress())
-
-    def _transport(self, question: _Question) -> httpx.AsyncHTTPTransport:
-        scheme = question.url.scheme
-        if scheme not in self._transports:
-            self._transports[scheme] = _new_transport(scheme)
-        return self._transports[scheme]
+        async with _new_transport(url.scheme) as fresh:
+            return await _Exchange(question, limit).post(fresh)
 
 
-async def _close_at_end(
-    transports: dict[str, httpx.AsyncHTTPTransport],
-) -> AsyncGenerator[None]:
-    # Event loops close the generators that were started on them, also those that
-    # nobody refers to any more: asyncio.run() leaves no connection behind.
-    try:
-        yield
-    finally:
-        while transports:
-            await transports.popitem()[1].aclose()
+class _Exchange:
+    """One request and its answer."""
 
+    def __init__(self, question: _Question, limit: int) -> None:
+        self._question = question
+        self._limit = limit
+        self.is_new_connection = False
+        self.status: int | None = None
+        self._waits: list[bool] = []
 
-_REQUEST_TIMEOUT = 408
-"""Some servers send it to idle connections before they close them."""
+    async def post(self, transport: httpx.AsyncHTTPTransport) -> _Answer:
+        """Send the request and read the answer; raises ``RequestError``."""
+        import httpx
 
-
-class _Progress:
-    """How far a request has come."""
-
-    def __init__(self) -> None:
-        self.connects = False
-        """It opens a connection of its own."""
-        self.answered: int | None = None
-        self._has_waited = False
-
-    async def trace(self, step: str, _: Any) -> None:
-        if step == "connection.connect_tcp.started":
-            self.connects = True
-        elif step == "http11.receive_response_headers.started":
-            asyncio.get_running_loop().call_soon(self._note_wait)
-        elif step == "http11.receive_response_headers.complete":
-            self._refuse_early_answer()
-
-    def _refuse_early_answer(self) -> None:
-        # Reading from the network always lets the event loop go on. What was there
-        # without that came with the answer before: it answers no question.
-        if not self._has_waited:
-            problem = "sent an answer before it was asked"
-            raise RequestFailedError(FailureCause.OUTPUT, problem)
-
-    def _note_wait(self) -> None:
-        self._has_waited = True
-
-
-async def _post(
-    transport: httpx.AsyncHTTPTransport,
-    question: _Question,
-    limit: int,
-    progress: _Progress,
-) -> _Answer:
-    import httpx
-
-    try:
-        request = httpx.Request(
-            "POST",
-            question.url,
-            headers=question.headers,
-            content=question.body,
-            extensions={"trace": progress.trace},
-        )
-        response = await transport.handle_async_request(request)
-        progress.answered = response.status_code
         try:
-            return await _read_response(response, limit, question.mask)
-        finally:
-            await response.aclose()
-    except RequestFailedError:
-        raise
-    # Foreign code below this: whatever it raises is a failure of the hook, and only
-    # what ``_failure`` makes of it is shown.
-    except Exception as error:  # noqa: BLE001
-        why = question.mask.text(_root_of(error))[:_MAX_LINE]
-        raise _failure(error, why, answered=progress.answered is not None) from None
+            request = httpx.Request(
+                "POST",
+                self._question.url,
+                headers=self._question.headers,
+                content=self._question.body,
+                extensions={"trace": self._trace},
+            )
+            response = await transport.handle_async_request(request)
+            self.status = response.status_code
+            try:
+                return await self._read(response)
+            finally:
+                await response.aclose()
+        except RequestError:
+            raise
+        # Foreign code below this: whatever it raises is a failure of the hook, and
+        # only what ``_failure`` makes of it is shown.
+        except Exception as error:  # noqa: BLE001
+            reason = self._question.mask.text(_root_of(error))[:_MAX_LINE]
+            raise _failure(error, reason, self.status is not None) from None
 
+    async def _trace(self, step: str, _: Any) -> None:
+        if step == "connection.connect_tcp.started":
+            self.is_new_connection = True
+        elif step == "http11.receive_response_headers.started":
+            asyncio.get_running_loop().call_soon(self._waits.append, True)
+        elif step == "http11.receive_response_headers.complete" and not self._waits:
+            # Reading from the network always lets the event loop go on. What was there
+            # without that came with the answer before: it answers no question.
+            problem = "sent an answer before it was asked"
+            raise RequestError(FailureCause.OUTPUT, problem)
 
-async def _read_response(response: httpx.Response, limit: int, mask: Mask) -> _Answer:
-    if not response.is_success:
-        body, _ = await _read_body(response, _MAX_ERROR_BYTES)
-        page = mask.text(as_text(body))
-        problem = _describe(response.status_code, page)
-        raise RequestFailedError(FailureCause.CRASH, problem, page)
-    coding = mask.text(response.headers.get("content-encoding", "identity").strip())
-    if coding.lower() not in {"", "identity"}:
-        problem = f"answered with Content-Encoding {coding[:40]!r}, which is not read"
-        hint = "let it answer without compression"
-        raise RequestFailedError(FailureCause.OUTPUT, f"{problem}: {hint}")
-    framed = {"content-length", "transfer-encoding"} & response.headers.keys()
-    has_end = bool(framed) or response.status_code == HTTPStatus.NO_CONTENT
-    return _Answer(*await _read_body(response, limit), has_end)
+    async def _read(self, response: httpx.Response) -> _Answer:
+        mask, status = self._question.mask, response.status_code
+        if not response.is_success:
+            body, _ = await _read_body(response, _MAX_ERROR_BYTES)
+            page = mask.text(as_text(body))
+            raise RequestError(FailureCause.CRASH, _describe(status, page), page)
+        coding = mask.text(response.headers.get("content-encoding", "identity").strip())
+        if coding.lower() not in {"", "identity"}:
+            problem = f"answered with Content-Encoding {coding[:40]!r}, which is not "
+            problem += "read: let it answer without compression"
+            raise RequestError(FailureCause.OUTPUT, problem)
+        framed = {"content-length", "transfer-encoding"} & response.headers.keys()
+        has_end = bool(framed) or status == HTTPStatus.NO_CONTENT
+        return _Answer(*await _read_body(response, self._limit), has_end)
 
 
 async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
     """So many bytes of a body at most, and whether there are more."""
-    pieces: list[bytes] = []
-    left = limit
-    stream = cast("httpx.AsyncByteStream", response.stream)
-    async for piece in stream:
-        pieces.append(piece[:left])
-        if len(piece) > left:
-            return b"".join(pieces), True
-        left -= len(piece)
-    return b"".join(pieces), False
+    body = bytearray()
+    async for piece in cast("httpx.AsyncByteStream", response.stream):
+        body += piece
+        if len(body) > limit:
+            return bytes(body[:limit]), True
+    return bytes(body), False
 
 
 def _describe(status: int, page: str) -> str:
-    phrase = next((f" {one.phrase}" for one in HTTPStatus if one == status), "")
+    phrase = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
     if 300 <= status < 400:
         hint = "redirects are not followed: write the final address into url"
         return f"answered {status}{phrase}, and {hint}"
     lines = (" ".join(line.split()) for line in page.splitlines())
     line = "".join(filter(str.isprintable, next(filter(None, lines), "")))
-    said = f": {line[:_MAX_LINE]}{'...' if len(line) > _MAX_LINE else ''}"
-    return f"answered {status}{phrase}{said if line else ''}"
+    line = f"{line[:_MAX_LINE]}..." if len(line) > _MAX_LINE else line
+    return f"answered {status}{phrase}{': ' if line else ''}{line}"
 
 
-def _failure(error: Exception, why: str, *, answered: bool) -> RequestFailedError:
+def _failure(error: Exception, reason: str, has_answer: bool) -> RequestError:
     import httpx
 
-    if answered:
-        problem = f"broke off its answer: {why}"
-        return RequestFailedError(FailureCause.OUTPUT, problem)
+    if has_answer:
+        return RequestError(FailureCause.OUTPUT, f"broke off its answer: {reason}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         hint = "check the url, and that the service runs"
-        if "CERTIFICATE" in why:
+        if "CERTIFICATE" in reason:
             hint = "name the certificate of its authority in SSL_CERT_FILE"
-        return RequestFailedError(
-            FailureCause.SPAWN, f"cannot be reached: {why}: {hint}"
-        )
-    if isinstance(error, httpx.RemoteProtocolError) and "disconnected" not in why:
-        problem = f"did not answer as an HTTP server does: {why}"
-        return RequestFailedError(FailureCause.OUTPUT, problem)
+        problem = f"cannot be reached: {reason}: {hint}"
+        return RequestError(FailureCause.SPAWN, problem)
+    if isinstance(error, httpx.RemoteProtocolError) and "disconnected" not in reason:
+        problem = f"did not answer as an HTTP server does: {reason}"
+        return RequestError(FailureCause.OUTPUT, problem)
     if isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError):
         problem = "closed the connection without an answer"
-        return RequestFailedError(FailureCause.CRASH, problem)
-    problem = f"could not be asked: {type(error).__name__}: {why}"
-    return RequestFailedError(FailureCause.SPAWN, problem)
+        return RequestError(FailureCause.CRASH, problem)
+    problem = f"could not be asked: {type(error).__name__}: {reason}"
+    return RequestError(FailureCause.SPAWN, problem)
 
 
 def _root_of(error: BaseException) -> str:
@@ -313,23 +289,20 @@ def _root_of(error: BaseException) -> str:
 
 
 def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
+    import ssl
+
     import httpx
 
     limits = httpx.Limits(
-        max_connections=None,
-        max_keepalive_connections=None,
+        max_connections=CONNECTIONS,
+        max_keepalive_connections=CONNECTIONS,
         keepalive_expiry=_KEEP_ALIVE_S,
     )
-    return httpx.AsyncHTTPTransport(verify=_tls(scheme), trust_env=False, limits=limits)
-
-
-def _tls(scheme: str) -> ssl.SSLContext:
-    import ssl
-
-    if scheme != "https":
-        # Without one, httpx would load all authorities for nothing.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return _verified_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    # Without a context httpx would load all authorities, for nothing with http.
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if scheme == "https":
+        tls = _verified_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, limits=limits)
 
 
 @lru_cache(maxsize=4)
@@ -339,8 +312,8 @@ def _verified_tls(*chosen: str | None) -> ssl.SSLContext:
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
-    found = ssl.get_default_verify_paths()
-    if not any((*chosen, found.cafile, found.capath)):
+    paths = ssl.get_default_verify_paths()
+    if not any((*chosen, paths.cafile, paths.capath)):
         import certifi  # comes with httpx
 
         context.load_verify_locations(certifi.where())
@@ -348,35 +321,41 @@ def _verified_tls(*chosen: str | None) -> ssl.SSLContext:
 
 
 def _question(hook: RegisteredHook, call: HookCall) -> _Question:
-    """What to send; raises ``RequestFailedError`` where it must not be sent."""
-    url = _parse_url(hook.config.url or "")
-    secrets = list(_secrets_of_url(url))
-    headers = _headers(hook.config, secrets)
-    if url.userinfo and not any(name.lower() == "authorization" for name in headers):
-        headers["Authorization"] = basic = _basic_auth(url)
-        secrets.append(basic.partition(" ")[2])
-    given = {name.lower() for name in headers}
-    ours = _OURS
-    if call.telemetry is not None and "traceparent" not in given:
-        ours = {**_OURS, **call.telemetry.carrier()}
-    ours = {name: text for name, text in ours.items() if name.lower() not in given}
-    sent = {**ours, **headers, **_event_headers(call)}
-    is_opa = hook.config.dialect is Dialect.OPA
+    """What to send; raises ``RequestError`` where it must not be sent."""
+    config, url = hook.config, _parse_url(hook.config.url or "")
+    secrets = [url.password, *(value for _, value in url.params.multi_items())]
+    headers = _headers(config, secrets)
+    names = {name.lower() for name in headers}
+    if url.userinfo and "authorization" not in names:
+        basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
+        headers["Authorization"] = f"Basic {basic}"
+        secrets.append(basic)
+    defaults = dict(_DEFAULT_HEADERS)
+    if call.telemetry is not None and "traceparent" not in names:
+        defaults |= call.telemetry.carrier()
+    # Percent-encoded where it is not printable ASCII, and cut as in the environment.
+    session = quote(environment_text(call.session_id), safe=_PLAIN)
+    headers |= {
+        **{name: text for name, text in defaults.items() if name.lower() not in names},
+        "X-Hookline-Event": call.event.value,
+        "X-Hookline-Session": session,
+        "X-Hookline-Depth": str(call.depth + 1),
+    }
+    if call.recheck:
+        headers["X-Hookline-Recheck"] = "1"
+    if "HOOKLINE_REPLAY" in os.environ:
+        headers["X-Hookline-Replay"] = "1"
+    is_opa = config.dialect is Dialect.OPA
     return _Question(
         url=url,
-        headers=[(name.encode(), _header_bytes(sent[name])) for name in sent],
+        headers=[
+            (name.encode(), value.encode("utf-8", "surrogateescape"))
+            for name, value in headers.items()
+        ],
         body=b'{"input":%b}' % call.payload if is_opa else call.payload,
         # What the event holds is no secret, and a changed input must stay whole.
-        mask=Mask.of(one for one in secrets if encode(one)[1:-1] not in call.payload),
+        mask=Mask.of(s for s in secrets if encode(s)[1:-1] not in call.payload),
     )
-
-
-_OURS = {
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-    "Content-Type": "application/json",
-    "User-Agent": "hookline",
-}
 
 
 @lru_cache(maxsize=256)
@@ -385,7 +364,7 @@ def _parse_url(url: str) -> httpx.URL:
         import httpx
     except ImportError:
         problem = f"cannot be asked: {MissingExtraError('http', 'httpx')}"
-        raise RequestFailedError(FailureCause.SPAWN, problem) from None
+        raise RequestError(FailureCause.SPAWN, problem) from None
     try:
         parsed = httpx.URL(url)
         if parsed.host:
@@ -393,18 +372,7 @@ def _parse_url(url: str) -> httpx.URL:
     except (httpx.InvalidURL, ValueError):
         pass  # the parser's own words would quote a part of it
     problem = "cannot be asked: the url is invalid: 'hookline check' shows where"
-    raise RequestFailedError(FailureCause.SPAWN, problem)
-
-
-def _secrets_of_url(url: httpx.URL) -> Iterator[str]:
-    yield url.password
-    yield from (value for _, value in url.params.multi_items())
-
-
-def _basic_auth(url: httpx.URL) -> str:
-    from base64 import b64encode
-
-    return f"Basic {b64encode(f'{url.username}:{url.password}'.encode()).decode()}"
+    raise RequestError(FailureCause.SPAWN, problem)
 
 
 def _headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
@@ -413,72 +381,36 @@ def _headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
         raise _unsendable("header {!r} {}".format(*problem))
 
     def look_up(name: str) -> str:
-        value = _variable(name, config)
+        if name not in config.allowed_env:
+            raise _unsendable(f"a header names {name!r}, which is not in allowedEnv")
+        value = os.environ.get(name, "").strip(" \t")
+        if not value:
+            raise _unsendable(f"a header names {name!r}, which is not set: export it")
+        if reason := value_problem(value):
+            raise _unsendable(f"the value of {name!r} {reason}")
         secrets.append(value)
         return value
 
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, text in config.headers.items():
         value = replace_variables(text, look_up).strip(" \t")
         if reason := value_problem(value):
             raise _unsendable(f"header {name!r} {reason}")
+        headers[name] = value
         if is_credential(name):
-            secrets += _parts_of(value)
-        found[name] = value
-    return found
+            # A service may show it without its scheme, or the password in it.
+            scheme, _, credential = value.rpartition(" ")
+            secrets.append(credential)
+            if scheme.lower() == "basic":
+                try:
+                    secrets.append(b64decode(credential).decode().partition(":")[2])
+                except ValueError:
+                    continue  # not what it says it is
+    return headers
 
 
-def _parts_of(credential: str) -> Iterator[str]:
-    """What a service may show of it: without its scheme, or the password in it."""
-    from base64 import b64decode
-
-    scheme, _, rest = credential.rpartition(" ")
-    yield rest
-    if scheme.lower() == "basic":
-        try:
-            yield b64decode(rest).decode().partition(":")[2]
-        except ValueError:
-            return  # not what it says it is
-
-
-def _variable(name: str, config: HookConfig) -> str:
-    if name not in config.allowed_env:
-        raise _unsendable(f"a header names {name!r}, which is not in allowedEnv")
-    value = os.environ.get(name, "").strip(" \t")
-    if not value:
-        raise _unsendable(f"a header names {name!r}, which is not set: export it")
-    if reason := value_problem(value):
-        raise _unsendable(f"the value of {name!r} {reason}")
-    return value
-
-
-def _unsendable(problem: str) -> RequestFailedError:
-    return RequestFailedError(FailureCause.SPAWN, f"was not asked: {problem}")
-
-
-def _event_headers(call: HookCall) -> dict[str, str]:
-    found = {
-        "X-Hookline-Event": call.event.value,
-        "X-Hookline-Session": _header_text(call.session_id),
-        "X-Hookline-Depth": str(call.depth + 1),
-    }
-    if call.recheck:
-        found["X-Hookline-Recheck"] = "1"
-    if "HOOKLINE_REPLAY" in os.environ:
-        found["X-Hookline-Replay"] = "1"
-    return found
-
-
-_PLAIN = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
-
-
-def _header_text(text: str) -> str:
-    """Percent-encode what is not printable ASCII; cut as in the environment."""
-    return quote(environment_text(text), safe=_PLAIN)
-
-
-def _header_bytes(value: str) -> bytes:
-    return value.encode("utf-8", "surrogateescape")
+def _unsendable(problem: str) -> RequestError:
+    return RequestError(FailureCause.SPAWN, f"was not asked: {problem}")
 
 
 def _read(hook: RegisteredHook, answer: _Answer) -> RunEnd:
@@ -488,33 +420,207 @@ def _read(hook: RegisteredHook, answer: _Answer) -> RunEnd:
         stdout_truncated=answer.is_cut,
         truncated=answer.is_cut,
     )
-    is_doubtful = not (end.stdout or answer.has_end)
-    if is_doubtful and hook.config.expect is Expect.JSON:
+    if hook.config.expect is Expect.JSON and not (end.stdout or answer.has_end):
         problem = "answered nothing, without Content-Length: it may have broken off"
         return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
     if hook.config.dialect is not Dialect.OPA or answer.is_cut:
-        return _with_hint(read_streams(hook, end))
+        end = read_streams(hook, end)
+        if "result" not in (end.answer or {}):
+            return end
+        hint = 'result: unknown key, ignored: Open Policy Agent needs "dialect": "opa"'
+        return structs.replace(end, warnings=(*end.warnings, hint))
     denial = hook.config.description or f"denied by {hook.name}"
     try:
-        document, doubts = parse_answer(end.stdout)
-        if not doubts:
-            return structs.replace(end, answer=opa_output(document, denial))
-        problem = doubts[0]
+        document, warnings = parse_answer(end.stdout)
+        if not warnings:
+            return structs.replace(end, answer=_opa_answer(document, denial))
+        problem = warnings[0]
     except ValueError as error:
         problem = str(error)
     return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
 
 
-def _with_hint(end: RunEnd) -> RunEnd:
-    if "result" not in (end.answer or {}):
-        return end
-    hint = 'result: unknown key, ignored: Open Policy Agent needs "dialect": "opa"'
-    return structs.replace(end, warnings=(*end.warnings, hint))
+_UNDEFINED = "gave no decision, it is undefined: check the path of the url"
+_EXPECTED = "expected true or false, a list of denials, or an object with a decision"
 
 
-def _named(end: RunEnd, config: HookConfig) -> RunEnd:
-    """A failure says which service it was, and has no exit code."""
-    if end.error is None:
-        return end
-    error = f"{shown_url(config.url or '')} {end.error}"
-    return structs.replace(end, error=error, exit_code=None)
+class OpaError(ValueError):
+    """A decision that is neither a yes nor a no."""
+
+
+def _opa_answer(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
+    """What a decision of Open Policy Agent means; raises ``OpaError``.
+
+    OPA's Data API answers ``{"result": ...}`` with whatever the rule at the url's path
+    gives, and without ``result`` where that is undefined. An undefined decision is not
+    a yes, and neither is one of an unexpected type. ``denial``: the reason where the
+    policy gives none.
+    """
+    if document is None or "result" not in document:
+        raise OpaError(_UNDEFINED)
+    result = document["result"]
+    if isinstance(result, dict):
+        return _opa_object(result, denial)
+    if isinstance(result, bool | list):
+        is_denied = not result if isinstance(result, bool) else bool(result)
+        return _denied(result, denial) if is_denied else {"decision": "allow"}
+    if isinstance(result, str) and (decision := _opa_decision(result)) is not None:
+        return {"decision": decision.value}
+    raise OpaError(f"gave a decision of the wrong type: {_EXPECTED}")
+
+
+def _opa_object(result: dict[str, Any], denial: str) -> dict[str, Any]:
+    specific = result.get("hookSpecificOutput", {})
+    if not isinstance(specific, dict):
+        raise OpaError("gave a 'hookSpecificOutput' that is not an object")
+    words = [
+        _opa_decision(result.get("decision")),
+        _opa_decision(result.get("permissionDecision")),
+        _opa_decision(specific.get("permissionDecision")),
+    ]
+    # A rule without a value is left out of the object of its package: what is beside
+    # it, such as a reason, is no decision.
+    if not any(words) and result.keys().isdisjoint({"allow", "deny", "continue"}):
+        raise OpaError(_UNDEFINED)
+    answer = dict(result)
+    allow, deny = answer.pop("allow", True), answer.pop("deny", False)
+    for name, value in (("allow", allow), ("continue", result.get("continue", True))):
+        if not isinstance(value, bool):
+            raise OpaError(f"gave {_article(name)} that is neither true nor false")
+    if not isinstance(deny, bool | str | list | dict):
+        raise OpaError("gave a 'deny' that is neither a boolean, a text nor a list")
+    if not allow or deny:
+        return {**answer, **_denied(answer.get("reason") or deny, denial)}
+    return {"decision": "allow", **answer}
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name == 'allow' else 'a'} {name!r}"
+
+
+def _opa_decision(value: Any) -> Decision | None:
+    try:
+        return read_decision(value)
+    except ValueError as error:
+        raise OpaError(f"gave an unknown decision: {error}") from error
+
+
+def _denied(reasons: Any, denial: str) -> dict[str, Any]:
+    texts = []
+    for reason in reasons if isinstance(reasons, list) else [reasons]:
+        if isinstance(reason, str):
+            texts.append(reason.strip())
+        elif not isinstance(reason, bool):
+            fields = reason if isinstance(reason, dict) else {}
+            messages = [fields.get(key) for key in ("msg", "message", "reason")]
+            message = next((m for m in messages if isinstance(m, str)), "")
+            texts.append(message or encode(reason).decode())
+    return {"decision": "deny", "reason": "\n".join(filter(None, texts)) or denial}
+
+
+MASK = "[masked]"
+_MIN_SECRET = 6
+"""Shorter values are found in too many texts."""
+_MAX_DEPTH = 150
+
+
+class Mask(Struct, frozen=True):
+    """Replaces secrets: a service may echo the token it was sent, in a reason or page.
+
+    Names of fields are left alone: a verdict must not be lost because a variable holds
+    the word ``decision``.
+    """
+
+    forms: tuple[str, ...]
+    """The secrets as they are, and as JSON, urls and HTML write them."""
+
+    @classmethod
+    def of(cls, secrets: Iterable[str]) -> Self:
+        """A mask for these secrets; short ones are left out."""
+        return cls(_forms(tuple(text for text in secrets if len(text) >= _MIN_SECRET)))
+
+    def end(self, end: RunEnd) -> RunEnd:
+        """The end of a run without the secrets, wherever they are in it."""
+        answer = "" if end.answer is None else encode(end.answer).decode()
+        texts = (answer, end.stdout, end.stderr, end.error or "", *end.warnings)
+        if all(self.text(text) == text for text in texts):
+            return end
+        return structs.replace(
+            end,
+            answer=end.answer and self._values(end.answer),
+            stdout=self._json_text(end.stdout),
+            stderr=self.text(end.stderr),
+            error=end.error and self.text(end.error),
+            warnings=tuple(map(self.text, end.warnings)),
+        )
+
+    def text(self, text: str) -> str:
+        """A text without the secrets, and without the first part of one at its end."""
+        for form in self.forms:
+            text = text.replace(form, MASK)
+        for form in self.forms:
+            start = text.find(form[:_MIN_SECRET], max(0, len(text) - len(form)))
+            while start >= 0 and not form.startswith(text[start:]):
+                start = text.find(form[:_MIN_SECRET], start + 1)
+            if start >= 0:
+                return text[:start] + MASK
+        return text
+
+    def _json_text(self, text: str) -> str:
+        """A text; one that is JSON stays the same but for the secrets."""
+        masked = self.text(text)
+        try:
+            clean = self._values(decode(text))
+            return masked if decode(masked) == clean else encode(clean).decode()
+        except ValueError:
+            return masked
+
+    def _values(self, value: Any, depth: int = 0) -> Any:
+        """A copy of a JSON value; very deep parts are left out."""
+        if isinstance(value, str):
+            return self.text(value)
+        if depth > _MAX_DEPTH:
+            return MASK
+        if isinstance(value, dict):
+            keys = [
+                key if re.fullmatch(r"[A-Za-z_]+", key) else self.text(key)
+                for key in value
+            ]
+            items = [self._values(item, depth + 1) for item in value.values()]
+            return dict(zip(keys, items, strict=True))
+        if isinstance(value, list):
+            return [self._values(item, depth + 1) for item in value]
+        return value
+
+
+@lru_cache(maxsize=64)
+def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Every way to write these secrets, the longest first: one may hold another."""
+    texts: set[str] = set()
+    for secret in secrets:
+        raw = secret.encode("utf-8", "surrogateescape")
+        texts |= {secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")}
+    forms: set[str] = set()
+    for text in texts:
+        raw = text.encode("utf-8", "surrogatepass")
+        urls = {quote(raw), quote(raw, safe=""), quote_plus(raw)}
+        in_json = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+        in_json |= {form.replace("/", "\\/") for form in in_json}
+        # As Go and others write it, for HTML around it.
+        in_json |= {re.sub("[<>&]", _unicode_escape, form) for form in in_json}
+        marked = html.escape(text)
+        in_html = {marked, html.escape(text, quote=False)}
+        in_html |= {marked.replace("&#x27;", mark) for mark in ("&#39;", "&apos;", "'")}
+        forms |= {text, *urls, *in_json, *in_html}
+    # The digits of escapes in the other case.
+    forms |= {re.sub("%..", lambda escape: escape[0].lower(), form) for form in forms}
+    forms |= {re.sub(r"(?<=\\u)....", _upper, form) for form in forms}
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _unicode_escape(letter: re.Match[str]) -> str:
+    return f"\\u{ord(letter[0]):04x}"
+
+
+def _upper(digits: re.Match[str]) -> str:
+    return digits[0].upper()
