@@ -149,7 +149,7 @@ def check_settings(found: Any) -> None:
     if isinstance(found, dict):
         registry = HookRegistry(Settings.from_mapping(found))
         for event in HookEventName:
-            make_plan(event, registry.for_event(event), "write_file")
+            make_plan(event, registry.for_event(event), {"tool_name": "write_file"})
     text = json.dumps(found)
     for name in ("a.json", "a.toml"):
         with suppress(SettingsError):

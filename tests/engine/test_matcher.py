@@ -7,30 +7,38 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hookline.engine.matcher import (
-    MAX_PATTERN_LENGTH,
-    _Automaton,
-    _parser,
-    _UndecidedError,
-    searcher,
-)
+from hookline.engine.matcher import MAX_PATTERN, compile_matcher
+
+USUAL = {
+    "mcp__.*__.*write.*": ("mcp__files__overwrite_it", "mcp__files__read"),
+    ".*write.*|.*edit.*|.*delete.*": ("undelete", "read"),
+    "^(?!read_|list_)": ("write", "read_file"),
+    r"^(?:read|write)_\w+(?:_v\d+)?$": ("read_x_v2", "read_"),
+    r"(.*)_and_\1$": ("a_and_a", "a_and_b"),
+    "|".join(f"name_{number}" for number in range(400)): ("name_399", "nam_399"),
+}
 
 
-def test_pattern_is_exact_where_the_names_are_many() -> None:
-    search = searcher("|".join(f"name_{number}" for number in range(400)))
-    assert (search("x" * 240 + "name_399"), search("x" * 256)) == (True, False)
+@pytest.mark.parametrize("pattern", USUAL)
+def test_usual_matcher_is_decided_in_names_of_usual_length(pattern: str) -> None:
+    matched, other = USUAL[pattern]
+    matcher = compile_matcher(pattern)
+    assert (matcher.matches(matched), matcher.matches(other)) == (True, False)
+    assert not matcher.matches(f"{other:@>64}") or pattern.startswith("^(?!")
 
 
 HUGE = {
-    "long": "a" * (MAX_PATTERN_LENGTH + 1),
+    "long": "a" * (MAX_PATTERN + 1),
     "many names": "|".join(f"name_{number}" for number in range(2000)),
     "nested deeply": "(" * 4000 + "a" + ")" * 4000,
-    "wide classes": "(?i)" + "[\x00-\uffff]" * 500,
+    "nested repeats": "(a+)+$",
+    "hidden by a comment": "(?x)a#[\n(a+)+#]",
 }
 
 
@@ -39,43 +47,90 @@ def test_pattern_that_is_too_complex_matches_every_name_with_a_warning(
     pattern: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "hookline"):
-        assert searcher(pattern)("read_file")
+        assert compile_matcher(pattern).matches("read_file")
     assert "matches every name" in caplog.text
     assert len(caplog.text) < 1000
 
 
-ALPHABET = "abA_ 1!\n"
+REPEATS = ["*", "+", "?", "*?", "+?", "++", "{2}", "{1,3}", "{2,}", "{,30}", "{,}"]
 atoms = st.sampled_from(
     [
-        *("a", "b", "_", "1", ".", "[ab]", "[^a]", "[a-z_]", r"\w", r"\d", r"\s"),
+        *(
+            "a",
+            "b",
+            "_",
+            "1",
+            ".",
+            "[ab]",
+            "[^a]",
+            "[]a]",
+            r"[\[(]",
+            r"\w",
+            r"\d",
+            r"\(",
+        ),
         *("^", "$", r"\b", r"\B", r"\Z", r"\A", "(?=a)", "(?!b)", "(?<=a)", "(?<!_)"),
-        *("(?i:A)", "(?s:.)", "()", "(?:)", "(?!)"),
+        *("(?i:A)", "(?s:.)", "()", "(?:)", "(?!)", r"\1", "(?#[)", "{", "(?#\\))"),
     ]
 )
+groups = st.sampled_from(["(", "(?:", "(?>", "(?=", "(?!", "(?i:"])
 patterns = st.recursive(
     atoms,
     lambda inner: st.one_of(
-        st.lists(inner, min_size=1, max_size=3).map("".join),
-        st.lists(inner, min_size=1, max_size=3).map(lambda all_: f"({'|'.join(all_)})"),
-        st.tuples(
-            inner, st.sampled_from(["*", "+", "?", "*?", "+?", "{2}", "{1,3}", "{2,}"])
-        ).map(lambda pair: f"(?:{pair[0]}){pair[1]}"),
+        st.lists(inner, min_size=1, max_size=4).map("".join),
+        st.tuples(groups, st.lists(inner, min_size=1, max_size=3)).map(
+            lambda pair: f"{pair[0]}{'|'.join(pair[1])})"
+        ),
+        st.tuples(inner, st.sampled_from(REPEATS)).map(
+            lambda pair: f"(?:{pair[0]}){pair[1]}"
+        ),
+        st.tuples(st.sampled_from(["a", ".", r"\w"]), st.sampled_from(REPEATS)).map(
+            "".join
+        ),
     ),
-    max_leaves=8,
+    max_leaves=20,
 )
+names = st.text("abA_ 1!\n(", max_size=8)
 
 
-@given(patterns, st.text(ALPHABET, max_size=8), st.sampled_from(["", "(?i)", "(?m)"]))
-def test_automaton_finds_what_re_finds(pattern: str, name: str, flags: str) -> None:
+def is_valid(pattern: str) -> bool:
     try:
-        automaton = _Automaton(_parser.parse(flags + pattern))
-    except _UndecidedError:
-        return
-    expected = re.search(flags + pattern, name) is not None
-    assert automaton.finds(name) is expected
+        re.compile(pattern)
+    except (re.error, RecursionError):
+        return False
+    return True
 
 
-@given(patterns, st.text(ALPHABET, max_size=6))
-def test_matcher_finds_what_re_finds(pattern: str, name: str) -> None:
-    """In a name that is short enough to ask ``re`` itself."""
-    assert searcher(pattern)(name) is (re.search(pattern, name) is not None)
+@given(patterns.filter(is_valid), names, st.sampled_from(["", "!", "$", "(?<!a)b"]))
+@example("(?:a?){1000000000}", "a", "!")
+@example("(?:){1000000000}", "", "!")
+@example("a?" * 100 + "a" * 100, "a", "$")
+@example(".*" * 20, "a", "!")
+@example("(.*)(.*)(.*)", "a", r"\1\2\3!")
+def test_search_takes_bounded_time_in_any_name(
+    pattern: str, name: str, ending: str
+) -> None:
+    matcher = compile_matcher(pattern + ending)
+    for target in (name * 256, name + "a" * 256, "ab" * 128):
+        started = time.thread_time()
+        matcher.matches(target[:256])
+        matcher.matches(target[: max(matcher.longest, 0)])
+        assert time.thread_time() - started < 0.5
+
+
+@given(patterns.filter(is_valid), names)
+def test_matcher_that_is_decided_finds_what_re_finds(pattern: str, name: str) -> None:
+    matcher = compile_matcher(pattern)
+    if len(name) <= matcher.longest:
+        assert matcher.matches(name) is (re.search(pattern, name) is not None)
+    else:
+        assert matcher.matches(name)
+
+
+def test_invalid_expression_is_compared_literally_and_warned_about_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "hookline"):
+        assert compile_matcher("odd(warned").matches("odd(warned")
+        assert not compile_matcher("odd(warned").matches("odd(warned_more")
+    assert caplog.text.count("odd(warned") == 1

@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.engine.merge import aggregate, merge_outputs
-from hookline.engine.provenance import (
+from hookline.engine.explain import (
     Contribution,
     FieldProvenance,
     Outcome,
     trace_result,
 )
+from hookline.engine.merge import aggregate, merge_outputs
 from hookline.protocol.events import HookEventName, Merge
 from hookline.protocol.outputs import HookOutput, read_output
 from hookline.protocol.results import (

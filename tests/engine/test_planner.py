@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from hookline import Config, HookSystem, Settings
-from hookline.engine.planner import HookPlanner, matches
+from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
 from hookline.protocol.events import HookEventName
 from hookline.settings.model import HookConfig
@@ -32,18 +30,6 @@ async def test_no_hooks_means_no_plan_and_a_fresh_empty_success() -> None:
     assert first.aggregated.errors is not second.aggregated.errors
 
 
-def test_invalid_expression_is_compared_literally_and_warned_about_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with caplog.at_level(logging.WARNING, "hookline"):
-        assert matches("odd(warned", BEFORE_TOOL, "odd(warned")
-        assert not matches("odd(warned", BEFORE_TOOL, "odd(warned_more")
-    warnings = [
-        record for record in caplog.records if "odd(warned" in record.getMessage()
-    ]
-    assert len(warnings) == 1
-
-
 def test_every_hook_key_is_part_of_what_makes_hooks_equal() -> None:
     """A key that is added to the settings must not be forgotten here."""
     decides_nothing = {"description", "managed"}
@@ -61,5 +47,7 @@ def test_endless_tool_names_do_not_fill_the_memory() -> None:
     registry = HookRegistry(Settings.from_mapping(SETTINGS))
     planner = HookPlanner(registry)
     for number in range(10_000):
-        assert planner.plan(BEFORE_TOOL, f"tool-{number}") is not None
+        assert (
+            planner.plan_for(BEFORE_TOOL, {"tool_name": f"tool-{number}"}) is not None
+        )
     assert sum(map(len, planner._plans.values())) <= 4096

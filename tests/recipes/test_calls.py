@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from hookline.engine.matcher import searcher
+from hookline.engine.matcher import compile_matcher
 from hookline.recipes.catalog import RECIPES
 
 CALLS = Path(__file__).parent / "calls"
@@ -48,7 +48,7 @@ def judge(name: str, tool: str, tool_input: dict[str, Any], cwd: Path) -> str:
     """The recipe's verdict, where its matcher lets it see the tool at all."""
     recipe = RECIPES[name]
     matcher = recipe.places[0].matcher
-    if matcher is not None and not searcher(matcher)(tool):
+    if matcher is not None and not compile_matcher(matcher).matches(tool):
         return "allow"
     script = recipe.scripts[0].removesuffix(".py")
     check = import_module(f"hookline.recipes.hooks.{script}").check
@@ -90,4 +90,4 @@ def test_matchers_know_the_tools_of_other_agents() -> None:
     for matcher in filter(None, matchers):
         assert "shell" in matcher or "write" in matcher
         tools = [*(SHELLS * ("shell" in matcher)), *(WRITERS * ("write" in matcher))]
-        assert all(map(searcher(matcher), tools))
+        assert all(map(compile_matcher(matcher).matches, tools))

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 
 from hookline.config import Config
-from hookline.engine.explanation import (
+from hookline.engine.explain import (
     Explainer,
+    FieldProvenance,
     HookExplanation,
+    Outcome,
     summarize,
     to_json,
+    trace_result,
 )
-from hookline.engine.provenance import FieldProvenance, Outcome, trace_result
 from hookline.errors import HooklineError
 from hookline.hosts.catalog import host_of
 from hookline.hosts.host import Host

@@ -219,7 +219,7 @@ def _print_left_out(
     config: Config, event: HookEventName, event_input: dict[str, Any]
 ) -> None:
     """Print why the hooks of the event did not run, those with a hint first."""
-    from hookline.engine.explanation import Explainer
+    from hookline.engine.explain import Explainer
 
     hooks = Explainer(config, event, event_input).explain()
     # A message on standard error tells of hooks that are not trusted.

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from hookline._internal.log import logger
 from hookline.config import Config
-from hookline.engine.planner import HookPlanner, target_of
+from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
 from hookline.engine.system import HookSystem
 from hookline.journal.query import EventKind, FullEntry, JournalReader
@@ -270,6 +270,6 @@ def _planned_runs(
     target: str | None,
     fields: dict[str, Any],
 ) -> int:
-    matched = target_of(target) if TRAITS[event].matched_field else None
-    plan = planner.plan(event, matched, fields)
+    matched = {TRAITS[event].matched_field: target}
+    plan = planner.plan_for(event, {**fields, **matched})
     return 0 if plan is None else len(plan.hooks)

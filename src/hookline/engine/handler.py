@@ -291,7 +291,7 @@ class HookEventHandler(EventFirer):
     def has_hooks_for(self, event: HookEventName) -> bool:
         """Whether any hook would run for an event, whatever matchers say."""
         now = self.pipeline
-        return now.broken is not None or now.planner.plan(event, None) is not None
+        return now.broken is not None or now.planner.plan_for(event, {}) is not None
 
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]

@@ -94,11 +94,8 @@ def _tool_name(hook: RegisteredHook, given: Wire) -> str | None:
     """Which of their names for the tool the hook is shown: one that it waits for."""
     if TRAITS[hook.event].matching is not Matching.REGEX:
         return None
-    names = names_of(hook.config.dialect, hook.event, given)
-    if names is None:
-        return None
-    found = matched_name(hook.config.dialect, hook.matcher, hook.event, names)
-    return found or names[0]
+    names = names_of(hook, given)
+    return None if names is None else matched_name(hook, names) or names[0]
 
 
 def _changed_fields(call: HookCall) -> list[str]:

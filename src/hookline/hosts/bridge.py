@@ -416,7 +416,7 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
                 now.handler.refuse(event, inputs[0], reason, session.session_id)
             verdict = Verdict(blocked=True, reason=reason)
             return _reply(host.write(read, verdict), [*now.problems()])
-    plan = now.handler and now.handler.pipeline.planner.plan(event, None)
+    plan = now.handler and now.handler.pipeline.planner.plan_for(event, {})
     if plan and any(hook.config.is_foreign for hook in plan.hooks):
         # A hook that was written for this host gets what it sent, to the letter.
         for event_input in inputs:

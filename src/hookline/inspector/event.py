@@ -17,8 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.engine.changes import final_input, with_one_answer
-from hookline.engine.explanation import Explainer
-from hookline.engine.provenance import trace_fields
+from hookline.engine.explain import Explainer, trace_fields
 from hookline.engine.runner import verdict_part
 from hookline.errors import EncodingError
 from hookline.journal.query import FullEntry, JournalReader

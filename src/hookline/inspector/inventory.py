@@ -7,7 +7,7 @@ happened. It counts for each configured hook that all of this fits.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from hashlib import sha256
 from sqlite3 import Row
 from threading import Lock
@@ -15,12 +15,12 @@ from threading import Lock
 from msgspec import Struct
 
 from hookline.config import Config
-from hookline.engine.explanation import disabled_where, switched_off
+from hookline.engine.explain import disabled_where, switched_off
 from hookline.engine.registry import HookRegistry
 from hookline.journal.recent import MAX_NAME
 from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.settings.model import HookSource, TrustStatus
+from hookline.settings.model import HookSource
 from hookline.settings.places import is_within
 
 _checking = Lock()
@@ -63,7 +63,8 @@ def configured_hooks(config: Config) -> list[ListedHook]:
         (hook, None if hook.enabled else disabled_where(config.settings, hook))
         for hook in registered
     ]
-    hooks += _switched_off(config)
+    for event in HookEventName:
+        hooks += switched_off(config.settings, event)
     seen: dict[str, int] = {}
     listed = []
     for hook, why in hooks:
@@ -71,26 +72,6 @@ def configured_hooks(config: Config) -> list[ListedHook]:
         seen[digest] = number = seen.get(digest, 0) + 1
         listed.append(ListedHook(f"{digest}-{number}", hook, why))
     return listed
-
-
-def _switched_off(config: Config) -> Iterator[tuple[RegisteredHook, str]]:
-    settings = config.settings
-    for event in HookEventName:
-        for hook, group, layer, why in switched_off(settings, event):
-            trust = TrustStatus.TRUSTED
-            registered = RegisteredHook(
-                config=hook,
-                event=event,
-                source=layer.source,
-                options=settings.hook_options(layer, hook),
-                matcher=group.matcher,
-                sequential=group.sequential,
-                file=layer.file,
-                project=layer.project,
-                enabled=False,
-                trust=TrustStatus.UNTRUSTED if layer.is_unapproved else trust,
-            )
-            yield registered, why
 
 
 def _digest(hook: RegisteredHook) -> str:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from hookline.engine.explanation import Explainer, summarize, to_json
+from hookline.engine.explain import Explainer, summarize, to_json
 from hookline.errors import HooklineError
 from hookline.journal.rows import verdict_of
 from hookline.protocol.events import HookEventName

@@ -1,0 +1,383 @@
+"""Why each hook of an event would run or not, and which hook gave which field.
+
+Nothing is run: the planner and the gates of a hook are asked as for a real event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from hookline.config import Config
+from hookline.execute.rule import scope_of
+from hookline.plan import HookCall, RegisteredHook, current_depth
+from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.inputs import EVENT_FIELDS, base_fields
+from hookline.protocol.results import ProcessedHookResult
+from hookline.rules.reasons import FALSE, Explained
+from hookline.rules.reasons import explain as explain_expression
+from hookline.settings.load import Settings
+from hookline.settings.matcher_hints import why_not
+from hookline.settings.model import (
+    Dialect,
+    HookMode,
+    HookType,
+    SettingsLayer,
+    TrustStatus,
+)
+
+from .admission import CircuitBreaker, refusal
+from .matcher import MAX_NAME, compile_matcher
+from .planner import JudgedHook, Judgement, judge, matched_name, name_of, names_of
+from .registry import HookRegistry
+
+_REVIEW = "run 'hookline trust' to review and approve it"
+
+
+class HookExplanation(Struct, frozen=True, kw_only=True):
+    """One configured hook, and whether it would run."""
+
+    name: str
+    source: str
+    file: str | None
+    project: str | None
+    type: str
+    matcher: str | None
+    sequential: bool
+    judgement: str
+    why: str
+    order: int | None = None
+    """The position in the plan; None if it is not in the plan."""
+    duplicate_of: str | None = None
+    observes: bool = False
+    managed: bool = False
+    dialect: str = Dialect.HOOKLINE.value
+    is_async: bool = msgspec.field(name="async", default=False)
+    condition: Explained | None = msgspec.field(name="if", default=None)
+    rule: Explained | None = None
+    """The expression of a rule, with the values that decide it."""
+
+
+class Explainer:
+    """Explains which hooks run on one event, and why."""
+
+    def __init__(
+        self, config: Config, event: HookEventName, event_input: dict[str, Any]
+    ) -> None:
+        self._settings = config.settings
+        self._event = event
+        self._field = TRAITS[event].matched_field
+        self._is_named = self._field in event_input
+        self.target = event_input.get(self._field)
+        fields = base_fields(event, config.session_id, config.working_dir, "")
+        self._call = HookCall(event, {**event_input, **fields}, current_depth())
+        self._call.encode()
+        self._breaker = CircuitBreaker(config.working_dir)
+
+    def explain(self) -> list[HookExplanation]:
+        """Explain every hook of the event; those in the plan come first."""
+        hooks = HookRegistry(self._settings).for_event(self._event)
+        judged = judge(hooks, self._call.input)
+        judged.sort(key=lambda item: item.judgement is not Judgement.RUNS)
+        explained = [self._explain(item, order) for order, item in enumerate(judged, 1)]
+        for hook, why in switched_off(self._settings, self._event):
+            facts = _facts(hook)
+            explained.append(
+                HookExplanation(**facts, judgement="switched off", why=why)
+            )
+        return explained
+
+    def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
+        hook, original = judged.hook, judged.duplicate_of
+        judgement, why = judged.judgement.value, self._why(judged)
+        is_planned = judged.judgement is Judgement.RUNS
+        condition = rule = None
+        if is_planned:
+            condition = self._evaluated(hook, hook.config.condition)
+            if hook.config.type is HookType.RULE:
+                rule = self._evaluated(hook, hook.config.when)
+            refused = refusal(hook, self._call, self._breaker, to_run=False)
+            if hook.trust is TrustStatus.UNTRUSTED:
+                judgement, policy = (
+                    "untrusted",
+                    "hooksConfig.untrusted blocks the event",
+                )
+                why = f"not approved, and {policy}: {_REVIEW}"
+            elif hook.trust is TrustStatus.CHANGED:
+                problem = (hook.approval and hook.approval.check()[0]) or "it changed"
+                judgement = "changed"
+                why = f"{problem}, so it fails and its onError decides: {_REVIEW}"
+            elif refused is not None:
+                judgement = "skipped"
+                why = f"planned, but would not run: {refused.error}"
+            if condition is not None and condition.outcome.startswith(FALSE):
+                judgement = "condition false"
+                why = f"{why}, but its 'if' is {condition.outcome}"
+        return HookExplanation(
+            **_facts(hook),
+            judgement=judgement,
+            why=why,
+            order=order if is_planned else None,
+            duplicate_of=None if original is None else original.name,
+            observes=hook.config.mode is HookMode.OBSERVE,
+            is_async=hook.config.is_async,
+            condition=condition,
+            rule=rule,
+        )
+
+    def _evaluated(self, hook: RegisteredHook, source: str | None) -> Explained | None:
+        if source is None:
+            return None
+        explained = explain_expression(source, scope_of(hook, self._call))
+        field = (explained.missing or "").partition(".")[0]
+        if field in EVENT_FIELDS[self._event] and field not in self._call.input:
+            # Nobody said what the event looks like.
+            option = "--tool-input" if field == "tool_input" else "--input"
+            outcome = f"depends on {explained.missing}: use {option} to decide it"
+            return structs.replace(explained, outcome=outcome)
+        return explained
+
+    def _why(self, judged: JudgedHook) -> str:
+        hook, original = judged.hook, judged.duplicate_of
+        if judged.judgement is Judgement.DISABLED:
+            return disabled_where(self._settings, hook)
+        if judged.judgement is Judgement.UNTRUSTED:
+            return f"not approved yet: {_REVIEW}"
+        if original is not None:
+            place = original.file or original.source
+            return f"the same hook as {original.name!r} in {place}"
+        field, matching = self._field, TRAITS[self._event].matching
+        if matching is Matching.NOTHING:
+            return "this event has no matcher"
+        matcher = (hook.matcher or "").strip()
+        if matcher in {"", "*"}:
+            return f"no matcher: runs for every {field}"
+        if not self._is_named:
+            return f"runs if matcher {matcher!r} matches the {field}"
+        if name_of(self.target) is None:
+            too_long = f"has more than {MAX_NAME} characters"
+            return f"a {field} that is not a string or {too_long} matches every matcher"
+        dialect = hook.config.dialect if hook.config.is_foreign else None
+        names = names_of(hook, self._call.input)
+        if names is None and dialect is None:
+            return "the coding agent's name of the tool matches every matcher"
+        if names is None:
+            return f"a name that {dialect} hooks cannot be shown matches every matcher"
+        matched, listed = matched_name(hook, names), " or ".join(map(repr, names))
+        verb = "does not match" if matched is None else "matches"
+        if dialect is not None:
+            shown = listed if matched is None else repr(matched)
+            shown += f", for {dialect} {field} {name_of(self.target)!r}"
+            return f"matcher {matcher!r} {verb} {shown}"
+        hint = ""
+        if matched is None and matching is Matching.REGEX:
+            hint = why_not(
+                matcher, names[0], lambda m, n: compile_matcher(m).matches(n)
+            )
+        return f"matcher {matcher!r} {verb} {field} {listed}{hint}"
+
+
+def disabled_where(settings: Settings, hook: RegisteredHook) -> str:
+    """Which settings disable a hook by its name."""
+    files = _files(
+        layer
+        for layer in settings.layers
+        if layer.project in {None, hook.project} and hook.name in layer.options.disabled
+    )
+    return f"listed in hooksConfig.disabled in {files or 'the settings'}"
+
+
+def switched_off(
+    settings: Settings, event: HookEventName
+) -> Iterator[tuple[RegisteredHook, str]]:
+    """The hooks that ``enableHooks: false`` keeps out of the registry, and why."""
+    for layer in settings.layers:
+        groups = settings.groups_of(layer).get(event, ())
+        registered = {id(config) for group in groups for config in group.hooks}
+        layers = settings.layers if layer.enable_hooks else [layer]
+        files = _files(layer for layer in layers if not layer.enable_hooks)
+        trust = TrustStatus.UNTRUSTED if layer.is_unapproved else TrustStatus.TRUSTED
+        for place, group, config in layer.hooks():
+            if place is event and id(config) not in registered:
+                hook = RegisteredHook(
+                    config=config,
+                    event=event,
+                    source=layer.source,
+                    options=settings.hook_options(layer, config),
+                    matcher=group.matcher,
+                    sequential=group.sequential,
+                    file=layer.file,
+                    project=layer.project,
+                    enabled=False,
+                    trust=trust,
+                )
+                yield hook, f"enableHooks is false in {files}"
+
+
+def _facts(hook: RegisteredHook) -> dict[str, Any]:
+    return {
+        "name": hook.name,
+        "source": hook.source.value,
+        "file": hook.file,
+        "project": hook.project,
+        "type": hook.config.type.value,
+        "matcher": hook.matcher,
+        "sequential": hook.sequential,
+        "managed": hook.config.managed,
+        "dialect": hook.config.dialect.value,
+    }
+
+
+def _files(layers: Iterable[SettingsLayer]) -> str:
+    return " and ".join(layer.file or layer.source.value for layer in layers)
+
+
+def to_json(
+    event: HookEventName, target: object, hooks: list[HookExplanation]
+) -> dict[str, Any]:
+    """The explanation in the documented shape of ``hookline explain --json``."""
+    sequential = _sequential(hooks)
+    return {
+        "event": event.value,
+        "target": target,
+        "sequential": bool(sequential),
+        "sequential_because_of": [hook.name for hook in sequential],
+        "hooks": [
+            msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
+            for hook in hooks
+        ],
+    }
+
+
+def summarize(hooks: list[HookExplanation]) -> str:
+    """How many hooks would run, whether in parallel, and if not, why."""
+    if not hooks:
+        return "no hooks are configured for this event"
+    running = sum(hook.judgement == "runs" for hook in hooks)
+    noun = "hook" if len(hooks) == 1 else "hooks"
+    summary = f"{running or 'none'} of {len(hooks):,} {noun} would run"
+    if running < 2:
+        return summary
+    groups = []
+    for hook in _sequential(hooks):
+        matcher = f"matcher {hook.matcher!r}" if hook.matcher else "no matcher"
+        group = f'"sequential": true in the group with {matcher}'
+        groups.append(f"{group} in {hook.file or hook.source}")
+    if not groups:
+        return f"{summary}, in parallel"
+    because = " and ".join(dict.fromkeys(groups))
+    return f"{summary}, one after another, because of {because}"
+
+
+def _sequential(hooks: list[HookExplanation]) -> list[HookExplanation]:
+    """The hooks that make the plan sequential."""
+    return [hook for hook in hooks if hook.order is not None and hook.sequential]
+
+
+Wire = Mapping[str, Any]
+"""An output as JSON has it."""
+
+_PARTS = (
+    "tool_input",
+    "llm_request",
+    "llm_request.config",
+    "llm_response",
+    "toolConfig",
+)
+_MERGED_BY_KEY = {"hookSpecificOutput", *(f"hookSpecificOutput.{p}" for p in _PARTS)}
+_FIRST_WINS = {"decision", "hookSpecificOutput.permissionDecision"}
+"""If several hooks agree, the first one set it; for other fields the last one did."""
+_CONCATENATED = {
+    *("reason", "stopReason", "systemMessage", "hookSpecificOutput.additionalContext"),
+}
+_BLOCKS = ("block", "deny")
+
+
+class Outcome(StrEnum):
+    """Outcome of one value in the merge; the values are those of ``--json``."""
+
+    USED = "gave"
+    AGREED = "agreed"
+    OVERRIDDEN = "lost"
+
+
+class Contribution(Struct, frozen=True, rename={"outcome": "part"}):
+    """The value of one hook for a field."""
+
+    hook: str
+    value: Any
+    outcome: Outcome
+
+
+class FieldProvenance(Struct, frozen=True, rename={"contributions": "said"}):
+    """The hooks behind one field; ``value`` is None if the merge dropped it."""
+
+    field: str
+    value: Any
+    contributions: list[Contribution]
+
+
+def trace_result(result: ProcessedHookResult) -> list[FieldProvenance]:
+    """Trace every field of a result back to the hooks."""
+    final = result.final_output
+    outputs = (
+        (hook.hook_name, hook.output.to_wire())
+        for hook in result.aggregated.hook_results
+        if hook.output is not None and not hook.observed
+    )
+    return trace_fields({} if final is None else final.to_wire(), outputs)
+
+
+def trace_fields(
+    final: Wire, outputs: Iterable[tuple[str, Wire]]
+) -> list[FieldProvenance]:
+    """Trace every field of a merged output back to hooks, given by their names.
+
+    A hook contributed to a field if its value is the merged one, or part of it.
+    """
+    merged = dict(_flatten("", final))
+    by_field: dict[str, list[tuple[str, Any]]] = {}
+    for hook, output in outputs:
+        for field, value in _flatten("", output):
+            by_field.setdefault(field, []).append((hook, value))
+    return [
+        FieldProvenance(field, merged.get(field), _trace(field, merged.get(field), by))
+        for field, by in by_field.items()
+    ]
+
+
+def _flatten(prefix: str, items: Wire) -> Iterator[tuple[str, Any]]:
+    for key, value in items.items():
+        field = f"{prefix}{key}"
+        if field in _MERGED_BY_KEY and isinstance(value, dict):
+            yield from _flatten(f"{field}.", value)
+        elif value is not None:
+            yield field, value
+
+
+def _trace(
+    field: str, merged: Any, values: list[tuple[str, Any]]
+) -> list[Contribution]:
+    used = [n for n, (_, value) in enumerate(values) if _is_in(field, value, merged)]
+    shared = field in _CONCATENATED or isinstance(merged, list)
+    setters = used if shared else used[:1] if field in _FIRST_WINS else used[-1:]
+    outcomes = dict.fromkeys(used, Outcome.AGREED)
+    outcomes |= dict.fromkeys(setters, Outcome.USED)
+    return [
+        Contribution(hook, value, outcomes.get(n, Outcome.OVERRIDDEN))
+        for n, (hook, value) in enumerate(values)
+    ]
+
+
+def _is_in(field: str, value: Any, merged: Any) -> bool:
+    if field in _CONCATENATED and isinstance(merged, str):
+        return f"\n{value}\n" in f"\n{merged}\n"
+    if field in _FIRST_WINS and merged in _BLOCKS:
+        return value in _BLOCKS
+    if isinstance(merged, list) and isinstance(value, list):
+        return merged == value or any(item in merged for item in value)
+    return bool(value == merged)
