@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from hookline import Settings, SettingsError
 from hookline.engine.merge import aggregate
-from hookline.engine.on_error import apply_policy
 from hookline.engine.planner import make_plan
 from hookline.engine.registry import HookRegistry
+from hookline.engine.run_hook import apply_policy
 from hookline.execute.answer import as_text, read_end
 from hookline.plan import RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS, HookEventName

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from .errors import HookSystemExistsError, SettingsError
-from .protocol.inputs import checked_translator
+from .protocol.inputs import EventFirer, checked_translator
 from .settings.load import Settings, SettingsOrigin
 from .settings.places import absolute, find_workspace
 
@@ -75,6 +75,8 @@ class Config:
         self.watch: SettingsWatch | None = None
         """What has watched the settings since before they were loaded."""
         self._hook_system: HookSystem | None = None
+        self.ready_handler: EventFirer | None = None
+        """Answers events where nothing has to be done before; else None."""
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod

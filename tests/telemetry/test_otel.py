@@ -14,8 +14,6 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from hookline import HookEventName, HookSystem, ProcessedHookResult
-from hookline.engine.on_error import BrokenSystem
-from hookline.settings.load import Settings
 from hookline.telemetry.prometheus import PrometheusTelemetry
 from hookline.telemetry.together import Together
 from tests.support.telemetry_rows import (
@@ -95,7 +93,7 @@ async def test_event_that_fails_outside_its_hooks_is_a_failed_span_with_the_stag
         await handler.fire("BeforeTool", Unreadable(TOOL))
         await handler.fire_validated(HookEventName.BeforeModel, {"llm_request": 5})
         assert (await handler.fire("BeforeTool", hidden)).blocked
-        broken = BrokenSystem(RuntimeError("no registry"), Settings())
+        broken = RuntimeError("no registry")
         handler.pipeline = replace(handler.pipeline, broken=broken)
         await fire(hooks)
     failed = [

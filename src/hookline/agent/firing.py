@@ -15,17 +15,14 @@ from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.engine.background_loop import run_sync
 from hookline.engine.handler import HookEventHandler
-from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
-from hookline.engine.remote_side import RemoteSide, or_remote
+from hookline.engine.on_error import closed_events, failed_event
+from hookline.engine.remote_side import RemoteSide
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
-    FailureMeta,
     ProcessedHookResult,
     Stage,
-    build_failure_envelope,
     make_empty_success_result,
-    process_common_hook_output_fields,
 )
 from hookline.protocol.values import text_of
 
@@ -160,6 +157,9 @@ class SessionEvents(EventFirer):
 
     async def _firer(self) -> EventFirer | None:
         remote = cast("EventFirer | None", self.config.remote_hooks)
+        handler = self.config.ready_handler
+        if handler is not None and remote is None:
+            return handler
         system = self.config.get_hook_system()
         if system is None:
             return remote
@@ -177,11 +177,8 @@ class SessionEvents(EventFirer):
     ) -> ProcessedHookResult:
         """Go on without these hooks, or block if a hook of the event asks for that."""
         logger.warning("%s hooks did not run: %r", event.value, error)
-        meta = FailureMeta(event_name=event)
-        envelope = build_failure_envelope(error, Stage.INTERNAL, meta)
-        is_closed = event in BrokenSystem(error, self.config.settings).closed
-        envelope = apply_policy_to_envelope(envelope, event, (), always=is_closed)
-        result = process_common_hook_output_fields(envelope, event)
+        is_closed = event in closed_events(self.config.settings)
+        result = failed_event(error, Stage.INTERNAL, event, always=is_closed)
         remote = cast("EventFirer | None", self.config.remote_hooks)
         if remote is None:
             return result
@@ -189,7 +186,7 @@ class SessionEvents(EventFirer):
         with suppress(Exception):  # it may be the hooks elsewhere that failed
             fields = event_fields(event, event_input)
             side = RemoteSide(remote, event, fields, self._id, transcript)
-            return await or_remote(result, side)
+            return await side.judge_beside(result)
         return result
 
 

@@ -24,6 +24,7 @@ from hookline.protocol.results import (
     HookError,
     HookExecutionResult,
     Stage,
+    make_empty_success_result,
 )
 from hookline.protocol.values import same_json
 from hookline.settings.model import ToolSelection
@@ -42,6 +43,8 @@ def aggregate(
     tool_selection: ToolSelection = ToolSelection.UNION,
 ) -> AggregatedHookResult:
     """Merge the results of one event (HOOK-166)."""
+    if not results:  # no condition was true
+        return make_empty_success_result()
     outputs, closed, errors = [], [], []
     success = True
     for result in results:  # one loop: this runs for every event

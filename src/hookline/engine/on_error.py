@@ -1,107 +1,86 @@
-"""What a failed hook means for its event.
+"""What a failure outside the hooks means for its event.
 
-By default nothing: the agent goes on. With ``"onError": "block"`` the failure becomes a
-block or, on an event that cannot block, the strictest output it has: the tool's result
-is withheld, the model's answer replaced, no tool allowed.
+By default nothing: the agent goes on. Where a hook of the event has ``"onError":
+"block"`` it becomes a block or, on an event that cannot block, the strictest output it
+has: the tool's result is withheld, the model's answer replaced, no tool allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.execute.answer import read_end
-from hookline.plan import RegisteredHook, RunEnd
+from hookline.plan import RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.outputs import read_output
+from hookline.protocol.outputs import HookOutput, read_output
 from hookline.protocol.results import (
-    AggregatedHookResult,
     FailureCause,
-    HookExecutionResult,
+    FailureMeta,
+    ProcessedHookResult,
+    Stage,
+    build_failure_envelope,
     fail_closed_output,
+    process_common_hook_output_fields,
 )
 from hookline.settings.load import Settings
-from hookline.settings.model import HookMode, OnFailure, TrustStatus
-
-from .merge import merge_outputs
+from hookline.settings.model import HookMode, OnFailure
 
 
-def apply_policy(
-    result: HookExecutionResult, hook: RegisteredHook
-) -> HookExecutionResult:
-    """Turn a failure into what the hook's policy says."""
-    if result.cause is None or hook.on(result.cause) is OnFailure.ALLOW:
-        return result
-    policy = f"onError blocks on {result.cause.value}"
-    if hook.trust is TrustStatus.UNTRUSTED:
-        policy = "hooksConfig.untrusted blocks"
-    return _closed(result, f"hook {hook.name!r} failed, and {policy}: {result.error}")
-
-
-def block_unseen(hook: RegisteredHook, error: EncodingError) -> HookExecutionResult:
-    """A hook that could not be shown the event; whatever its policy, that blocks."""
-    message = f"could not be shown the event: {error}"
-    result = read_end(hook, RunEnd(cause=FailureCause.CRASH, error=message))
-    if not TRAITS[hook.event].can_block:
-        return apply_policy(result, hook)
-    return _closed(result, f"Blocked by Hookline: hook {hook.name!r} {message}")
-
-
-def apply_policy_to_envelope(
-    envelope: AggregatedHookResult,
-    event: HookEventName,
-    hooks: Iterable[RegisteredHook],
-    *,
-    always: bool = False,
-) -> AggregatedHookResult:
-    """Let a failure envelope carry a block if a hook of its event asks for one.
-
-    ``always``: whatever the hooks say, for example if no guard has seen the event.
-    """
-    strict = [hook.name for hook in hooks if _is_strict(hook)]
-    if not strict and not always:
-        return envelope
-    error = envelope.errors[0]
-    whose = f"the policy of hook {strict[0]!r}" if strict else "Hookline"
-    reason = f"Blocked by {whose}: {error.stage.value} failed ({error.message})"
+def closed_output(event: HookEventName, reason: str) -> HookOutput:
+    """The strictest output that an event can have."""
     output, _ = read_output(fail_closed_output(event, reason), event)
-    return structs.replace(envelope, final_output=output, all_outputs=[output])
+    return output
 
 
-class BrokenSystem:
-    """Hooks that could not be registered: every event fails, by policy."""
+def failed_event(
+    error: Exception,
+    stage: Stage,
+    event: HookEventName,
+    hooks: Iterable[RegisteredHook] = (),
+    *,
+    correlation_id: str | None = None,
+    always: bool = False,
+) -> ProcessedHookResult:
+    """The result of an event that failed, closed if one of its ``hooks`` asks for that.
 
-    def __init__(self, error: Exception, settings: Settings) -> None:
-        self.error = error
-        try:
-            self.closed = frozenset(_events_with_strict_hooks(settings))
-        # What broke the registry may break this too: then nothing is let through.
-        except Exception:  # noqa: BLE001
-            self.closed = frozenset(HookEventName)
+    ``always``: whatever the hooks say. So it is for a step that no guard could be
+    shown.
+    """
+    meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+    envelope = build_failure_envelope(error, stage, meta)
+    unseen = isinstance(error, EncodingError) and TRAITS[event].can_block
+    strict = next((hook.name for hook in hooks if _is_strict(hook)), None)
+    if strict is not None or always or unseen:
+        whose = "Hookline" if strict is None else f"the policy of hook {strict!r}"
+        failure = f"{stage.value} failed ({envelope.errors[0].message})"
+        output = closed_output(event, f"Blocked by {whose}: {failure}")
+        envelope = structs.replace(envelope, final_output=output, all_outputs=[output])
+    return process_common_hook_output_fields(envelope, event)
 
 
-def _events_with_strict_hooks(settings: Settings) -> Iterator[HookEventName]:
-    for layer in settings.layers:
-        for event, groups in settings.groups_of(layer).items():
+def closed_events(settings: Settings) -> frozenset[HookEventName]:
+    """The events on which settings ask for a block, if none of their hooks can be had.
+
+    They could not be registered, so that only their settings can tell.
+    """
+    try:
+        return frozenset(
+            event
+            for layer in settings.layers
+            for event, groups in settings.groups_of(layer).items()
             if any(
                 hook.managed
                 or settings.hook_options(layer, hook).on_error.get(FailureCause.CRASH)
                 is OnFailure.BLOCK
                 for group in groups
                 for hook in group.hooks
-            ):
-                yield event
-
-
-def _closed(result: HookExecutionResult, reason: str) -> HookExecutionResult:
-    event = result.event_name
-    output, _ = read_output(fail_closed_output(event, reason), event)
-    if result.output is not None:
-        output = merge_outputs((result.output, output), TRAITS[event].merge)
-    raw = output.to_wire()
-    return structs.replace(result, output=output, raw_output=raw, closed=True)
+            )
+        )
+    # What broke the registry may break this too: then nothing is let through.
+    except Exception:  # noqa: BLE001
+        return frozenset(HookEventName)
 
 
 def _is_strict(hook: RegisteredHook) -> bool:

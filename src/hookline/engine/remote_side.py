@@ -19,8 +19,6 @@ from hookline.protocol.results import (
 from hookline.settings.load import HookOptions
 from hookline.settings.model import HookConfig, HookSource, HookType
 
-_NAME = "remote hooks"
-
 
 class RemoteSide:
     """What hooks elsewhere say of one event: the executor of the hook for them."""
@@ -36,9 +34,9 @@ class RemoteSide:
         """``fields``: as they were fired, with an SDK's own objects."""
         self._firer, self._event, self._fields = firer, event, fields
         self._session = session_id, transcript_path
-        self._answers: list[ProcessedHookResult] = []
+        self._answers: list[AggregatedHookResult] = []
         # Managed: neither the breaker nor the depth of nested events skips it.
-        config = HookConfig(type=HookType.PYTHON, name=_NAME, managed=True)
+        config = HookConfig(type=HookType.PYTHON, name="remote hooks", managed=True)
         self.hook = RegisteredHook(
             config=config,
             event=event,
@@ -53,8 +51,8 @@ class RemoteSide:
         if call is not call.origin:
             fields = {k: v for k, v in call.input.items() if k not in BASE_FIELDS}
         answer = await self._firer.fire_fields(call.event, fields, *self._session)
-        self._answers.append(answer)
         aggregated = answer.aggregated
+        self._answers.append(aggregated)
         result = HookExecutionResult(
             hook_name=hook.name,
             hook_type="remote",
@@ -71,22 +69,22 @@ class RemoteSide:
 
     def with_its_hooks(self, merged: AggregatedHookResult) -> AggregatedHookResult:
         """A result with the single hooks of each answer in its place."""
-        answers = [answer.aggregated for answer in self._answers]
-        if not answers:  # it could not be asked, and the result says why
+        if not self._answers:  # it could not be asked, and the result says why
             return merged
-        outputs, final = merged.all_outputs, answers[0].final_output
-        if final is not None:
-            outputs = [*(answers[0].all_outputs or [final]), *outputs[1:]]
+        answers = iter(self._answers)
         results: list[HookExecutionResult] = []
         for result in merged.hook_results:
-            if result.hook_type != "remote":
-                results.append(result)
-                continue
-            results += (
-                structs.replace(one, recheck=one.recheck or result.recheck)
-                for one in answers.pop(0).hook_results
-            )
-        errors = [e for answer in self._answers for e in answer.aggregated.errors]
+            hooks = [result]
+            if result.hook_type == "remote":
+                hooks = [
+                    structs.replace(hook, recheck=hook.recheck or result.recheck)
+                    for hook in next(answers).hook_results
+                ]
+            results += hooks
+        outputs, first = merged.all_outputs, self._answers[0]
+        if first.final_output is not None:
+            outputs = [*(first.all_outputs or [first.final_output]), *outputs[1:]]
+        errors = [error for answer in self._answers for error in answer.errors]
         return structs.replace(
             merged,
             all_outputs=outputs,
@@ -94,22 +92,18 @@ class RemoteSide:
             errors=[*errors, *merged.errors],
         )
 
-    async def ask_alone(self) -> ProcessedHookResult:
-        """What they say of an event that the hooks here do not judge."""
+    async def judge_beside(self, local: ProcessedHookResult) -> ProcessedHookResult:
+        """What they say of an event that the hooks here neither judge nor close.
+
+        ``local`` is the result here: no hook is there, or something failed.
+        """
+        if local.final_output is not None:
+            return local
         fire = self._firer.fire_fields
-        return await fire(self._event, self._fields, *self._session)
-
-
-async def or_remote(
-    local: ProcessedHookResult, remote: RemoteSide | None
-) -> ProcessedHookResult:
-    """What remote hooks say, if there are any and those here said nothing."""
-    if remote is None or local.final_output is not None:
-        return local
-    answer = await remote.ask_alone()
-    aggregated = structs.replace(
-        answer.aggregated,
-        success=answer.aggregated.success and local.aggregated.success,
-        errors=[*local.aggregated.errors, *answer.aggregated.errors],
-    )
-    return structs.replace(answer, aggregated=aggregated)
+        answer = await fire(self._event, self._fields, *self._session)
+        aggregated = structs.replace(
+            answer.aggregated,
+            success=answer.aggregated.success and local.aggregated.success,
+            errors=[*local.aggregated.errors, *answer.aggregated.errors],
+        )
+        return structs.replace(answer, aggregated=aggregated)

@@ -23,7 +23,6 @@ from hookline._internal.log import (
     AnyLogger,
     DebugLogger,
     Guard,
-    checked_debug_logger,
     logger,
 )
 from hookline.config import Config
@@ -51,10 +50,10 @@ from hookline.settings.model import (
 
 from .admission import CircuitBreaker
 from .background import BackgroundHooks
-from .handler import EventPipeline, HookEventHandler, Reporter
-from .on_error import BrokenSystem
+from .handler import EventPipeline, HookEventHandler
 from .planner import HookPlanner
 from .registry import HookRegistry
+from .report import Reporter
 from .runner import HookRunner
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ class HookSystem:
         _require_unused(config)
         self._config = config
         self._bus = _checked_bus(message_bus)
-        self._reporter = Reporter(checked_debug_logger(debug_logger))
+        self._reporter = Reporter(debug_logger)
         self._registry, self._broken = _build_registry(config.settings)
         self._executors = HookExecutors(config)
         self._executors.provide_for(self._registry.all_hooks())
@@ -219,6 +218,8 @@ class HookSystem:
         if self._bus is not None:
             handler.listen(self._bus)
         self._handler = handler
+        if self._bus is None:  # it may have to be asked again
+            self._config.ready_handler = handler
         self._loop = asyncio.get_running_loop()
         self._start_ahead()
 
@@ -232,7 +233,7 @@ class HookSystem:
         self,
         settings: Settings,
         planned: HookRegistry,
-        broken: BrokenSystem | None = None,
+        broken: Exception | None = None,
     ) -> EventPipeline:
         journal = Guard("the journal")(self._open_journal, settings)
         if self._watch is not None and not settings.hooks_enabled:
@@ -376,6 +377,7 @@ class HookSystem:
         """
         if self._handler is not None:
             self._disposing, self._handler = self._handler, None
+            self._config.ready_handler = None
         if self._disposing is None:
             return
         await self._disposing.dispose()
@@ -546,14 +548,14 @@ def _gone(old: Settings, new: Settings) -> list[str]:
     return [f"{file} is gone, and its hooks with it: {n}" for file, n in counts if n]
 
 
-def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | None]:
+def _build_registry(settings: Settings) -> tuple[HookRegistry, Exception | None]:
     """Register all hooks; if that fails, none, and every event fails by policy."""
     try:
         return HookRegistry(settings), None
     # A host must neither crash nor go on as if there were no hooks.
     except Exception as error:  # noqa: BLE001
         logger.error("the hooks could not be registered: %r", error)
-        return HookRegistry(Settings()), BrokenSystem(error, settings)
+        return HookRegistry(Settings()), error
 
 
 def _journal_file(option: bool | str, config: Config, settings: Settings) -> str | None:

@@ -22,7 +22,7 @@ from hookline.agent.firing import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler, Recorder
-from hookline.engine.on_error import BrokenSystem
+from hookline.engine.on_error import closed_events
 from hookline.errors import EncodingError, HooklineError
 from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
@@ -236,7 +236,7 @@ class _Unread(Struct, frozen=True):
         is_guarded = any(map(handler.has_hooks_for, asked))
         unseen = isinstance(self.error, EncodingError) and is_guarded
         if known is None:
-            closed = unseen or BrokenSystem(self.error, settings).closed
+            closed = unseen or closed_events(settings)
             told = f"{self.told}; it is blocked" if closed else self.told
             details = {"host": self.host.name.value}
             handler.note("", told, details, blocked=bool(closed))
