@@ -1,0 +1,213 @@
+"""Convert plain values to typed ones key by key, and keep what fits.
+
+A Struct or a TypedDict says everything about an object: its keys, what each accepts
+(``msgspec.Meta``), and by ``Expected`` what no constraint of msgspec can express. A
+value that does not fit is left out and reported with its path; the rest is converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import msgspec
+from msgspec import UNSET, Struct, structs
+
+from .values import describe
+
+T = TypeVar("T")
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""The keys and indices that lead to a value."""
+
+_MAX_MISTAKES = 10_000
+_COLLECTIONS = (list, tuple, frozenset)
+_WORDS: dict[Any, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    **dict.fromkeys(_COLLECTIONS, "a list"),
+    Any: "any value",
+    object: "any value",
+}
+
+
+class Mistake(Struct, frozen=True):
+    """A value that does not fit."""
+
+    path: KeyPath
+    message: str
+
+
+class Expected(Struct, frozen=True):
+    """What a message says of a type, as an annotation of it (``Annotated``)."""
+
+    words: str
+    """Completes the sentence "expected ..."; of a key of a mapping "not ..."."""
+    accepts: Callable[[Any], bool] | None = None
+    """What no constraint of msgspec can express."""
+    is_private: bool = False
+    """Its values may hold credentials and are not quoted."""
+
+    def mismatch(self, value: object) -> str:
+        """What was expected, and what it got."""
+        got = type(value).__name__ if self.is_private else describe(value)
+        return f"expected {self.words}, got {got}"
+
+
+class Key(Struct, frozen=True):
+    """One key of an object."""
+
+    attribute: str
+    """Its name in the typed value."""
+    type: Any
+    is_required: bool
+
+
+@cache
+def keys_of(to: type) -> dict[str, Key]:
+    """The keys of a Struct or a TypedDict."""
+    if issubclass(to, Struct):
+        fields = structs.fields(to)
+        return {f.encode_name: Key(f.name, f.type, f.required) for f in fields}
+    keys: dict[str, Key] = {}
+    for name, hint in get_type_hints(to, include_extras=True).items():
+        # With annotations that are strings, ``__required_keys__`` has all.
+        is_optional = get_origin(hint) is NotRequired
+        value_type = get_args(hint)[0] if is_optional else hint
+        keys[name] = Key(name, value_type, not is_optional)
+    return keys
+
+
+def convert(
+    value: object, to: type[T], mistakes: list[Mistake], path: KeyPath = ()
+) -> T | None:
+    """Convert an object; None if it is none, or a required key is missing or wrong."""
+    kind: Any = to  # for mypy, type[T] is not hashable
+    if not isinstance(value, Mapping):
+        _report(mistakes, path, expected_of(kind).mismatch(value))
+        return None
+    values: dict[str, Any] = {}
+    is_complete = True
+    for name, key in keys_of(kind).items():
+        converted: Any = UNSET
+        if name in value:
+            converted = convert_value(value[name], key.type, mistakes, (*path, name))
+        elif key.is_required:
+            words = expected_of(key.type).words
+            _report(mistakes, (*path, name), f"expected {words}, got nothing")
+        if converted is not UNSET:
+            values[key.attribute] = converted
+        elif key.is_required:
+            is_complete = False
+    return to(**values) if is_complete else None
+
+
+def convert_value(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
+    """Convert a value of any type; UNSET if it does not fit.
+
+    None is what an absent key has, and never a value for it.
+    """
+    expected = expected_of(to)
+    if expected.accepts is None or expected.accepts(value):
+        for member in _members(to):
+            converted = _convert_member(value, member, mistakes, path)
+            if converted is not UNSET:
+                return converted
+    _report(mistakes, path, expected.mismatch(value))
+    return UNSET
+
+
+def _convert_member(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
+    kind = get_origin(_plain(to)) or _plain(to)
+    arguments = get_args(_plain(to))
+    if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Struct)):
+        if not isinstance(value, Mapping):
+            return UNSET
+        converted = convert(value, kind, mistakes, path)
+        return UNSET if converted is None else converted
+    if kind is dict and arguments and isinstance(value, dict):
+        items: dict[Any, Any] = {}
+        names, to = arguments
+        for name, item in value.items():
+            if _convert_leaf(name, names) is UNSET:
+                _report(mistakes, (*path, name), f"not {expected_of(names).words}")
+            else:
+                items[name] = convert_value(item, to, mistakes, (*path, name))
+        return {name: item for name, item in items.items() if item is not UNSET}
+    if kind in _COLLECTIONS and arguments and isinstance(value, list | tuple):
+        value = [
+            convert_value(item, arguments[0], mistakes, (*path, index))
+            for index, item in enumerate(value)
+        ]
+        value = [item for item in value if item is not UNSET]
+    return _convert_leaf(value, to)
+
+
+def _convert_leaf(value: Any, to: Any) -> Any:
+    plain, accepts = _plain(to), expected_of(to).accepts
+    if plain in (Any, object):
+        return value
+    if value is None or (accepts is not None and not accepts(value)):
+        return UNSET
+    if plain is int and isinstance(value, float) and value.is_integer():
+        value = int(value)  # as in JSON Schema
+    try:
+        converted = msgspec.convert(value, to)
+    except msgspec.ValidationError:
+        return UNSET
+    # 5 stays 5, for messages.
+    return value if isinstance(converted, float) else converted
+
+
+@cache
+def expected_of(to: Any) -> Expected:
+    """What a message says of a type: its ``Expected``, or words for the bare type."""
+    for annotation in getattr(to, "__metadata__", ()):
+        if isinstance(annotation, Expected):
+            return annotation
+    members = _members(to)
+    if members != (to,):
+        if len(members) == 1:
+            return expected_of(members[0])
+        return Expected(" or ".join(expected_of(member).words for member in members))
+    kind = get_origin(_plain(to)) or _plain(to)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        values = [repr(option.value) for option in kind]
+        if len(values) > 2:
+            return Expected(f"one of {', '.join(values)}")
+        return Expected(" or ".join(values))
+    return Expected(_WORDS.get(kind, "an object"))
+
+
+@cache
+def _members(to: Any) -> tuple[Any, ...]:
+    """The types of a union, without None; or the type itself."""
+    plain = _plain(to)
+    if get_origin(plain) not in (Union, UnionType):
+        return (to,)
+    return tuple(member for member in get_args(plain) if member is not type(None))
+
+
+def _plain(to: Any) -> Any:
+    return get_args(to)[0] if get_origin(to) is Annotated else to
+
+
+def _report(mistakes: list[Mistake], path: KeyPath, message: str) -> None:
+    if len(mistakes) < _MAX_MISTAKES:
+        mistakes.append(Mistake(path, message))
