@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from hookline.engine.admission import CircuitBreaker
+from hookline.engine.breaker import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.plan import RegisteredHook
 from hookline.settings.fields import Severity
@@ -43,7 +43,7 @@ def run(options: Options) -> None:
     log_problems(config)
     breaker = CircuitBreaker(config.working_dir)
     registered = HookRegistry(config.settings).all_hooks()
-    hooks = [_as_json(hook, bool(breaker.open_for(hook))) for hook in registered]
+    hooks = [_as_json(hook, bool(breaker.skipped(hook))) for hook in registered]
     if options.json:
         print_json(hooks)
     elif hooks:

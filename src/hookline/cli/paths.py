@@ -16,7 +16,7 @@ from msgspec import Struct, to_builtins
 
 from hookline._internal.state_files import state_dir
 from hookline.config import Config
-from hookline.engine.admission import timeouts_file
+from hookline.engine.breaker import timeouts_file
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.hosts.file_changes import recorded_files
@@ -140,7 +140,7 @@ def _of_project(project: str) -> Iterator[_Row]:
 
 def _of_folder(folder: str) -> Iterator[_Row]:
     """What is kept by the folder that an agent works in."""
-    if timeouts := timeouts_file(folder)[1]:
+    if timeouts := timeouts_file(folder):
         yield _PROJECT, "timeouts of hooks", timeouts
     recipes = os.environ.get("HOOK_STATE_DIR") or project_folder(folder)
     yield _PROJECT, "state of recipes", absolute(recipes)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.results import FailureCause, HookExecutionResult
 
-from .admission import CircuitBreaker, refused
+from .breaker import CircuitBreaker, refused
 from .run_hook import Executors, run_hook
 
 MAX_RUNNING = 64

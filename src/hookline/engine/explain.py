@@ -30,7 +30,7 @@ from hookline.settings.model import (
     TrustStatus,
 )
 
-from .admission import CircuitBreaker, refusal
+from .breaker import CircuitBreaker, refusal
 from .matcher import MAX_NAME, compile_matcher
 from .planner import JudgedHook, Judgement, judge, matched_name, name_of, names_of
 from .registry import HookRegistry

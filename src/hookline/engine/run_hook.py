@@ -26,7 +26,7 @@ from hookline.settings.model import (
     TrustStatus,
 )
 
-from .admission import CircuitBreaker, refusal, refused, tool_of
+from .breaker import CircuitBreaker, refusal, refused, tool_of
 from .merge import merge_outputs
 from .on_error import closed_output
 

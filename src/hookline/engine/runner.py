@@ -19,8 +19,8 @@ from hookline.protocol.results import HookExecutionResult
 from hookline.protocol.values import same_json
 from hookline.settings.model import Dialect, HookMode, HookType
 
-from .admission import CircuitBreaker
 from .background import BackgroundHooks
+from .breaker import CircuitBreaker
 from .changes import (
     Changes,
     EventInput,

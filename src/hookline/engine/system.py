@@ -48,8 +48,8 @@ from hookline.settings.model import (
     HookType,
 )
 
-from .admission import CircuitBreaker
 from .background import BackgroundHooks
+from .breaker import CircuitBreaker
 from .handler import EventPipeline, HookEventHandler
 from .planner import HookPlanner
 from .registry import HookRegistry
@@ -165,7 +165,7 @@ class HookSystem:
         hooks = self._registry.all_hooks()
         workers, last = self._executors.workers, self.last_reload
         return HookSystemHealth(
-            skipped=tuple(hook for hook in hooks if self._breaker.open_for(hook)),
+            skipped=tuple(hook for hook in hooks if self._breaker.skipped(hook)),
             processes=0 if workers is None else workers.processes(),
             lost=() if workers is None else tuple(workers.lost_hooks()),
             settings_loaded_at=self._settings_loaded_at,

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from hookline.engine.admission import CircuitBreaker
+from hookline.engine.breaker import CircuitBreaker
 from hookline.errors import JournalError
 from hookline.execute.rule import scope_of
 from hookline.journal.query import FullEntry
@@ -168,7 +168,7 @@ def _breaker(hook: RegisteredHook, breaker: CircuitBreaker) -> dict[str, Any]:
     rule = hook.options.breaker
     if rule is None or hook.config.managed:
         return {"state": "off"}
-    skipped = breaker.skipped_for(hook)
+    skipped = breaker.skipped(hook)
     limits = {"timeouts": rule.timeouts, "cooldown_ms": rule.cooldown_ms}
     return {
         "state": "open" if skipped else "closed",
