@@ -1,7 +1,8 @@
-"""Import the modules of a trusted project for its own python hooks (decision 0152).
+"""Import what the python hooks of a project name, as it was approved (decision 0152).
 
-Nothing of it reaches other code: ``sys.path`` stays as it is, and each project has
-names of its own in ``sys.modules``. What runs is compiled from bytes that were
+Nothing of a project's own modules reaches other code: ``sys.path`` stays as it is, and
+each project has names of its own in ``sys.modules``. An installed module that a hook
+names is imported under its own name. What runs is compiled from bytes that were
 approved, never from a ``.pyc``, which anybody who can write there can forge.
 """
 
@@ -11,12 +12,11 @@ import builtins
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from importlib import import_module
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import find_spec, spec_from_file_location
-from itertools import count
-from types import ModuleType
-from typing import Any
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec, module_from_spec
+from types import CodeType, ModuleType
 
 from hookline.plan import UnapprovedModuleError
 from hookline.settings.model import Approval
@@ -25,80 +25,82 @@ from hookline.settings.places import PROJECT_FOLDER, is_within, module_folders
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 _NEVER_OWN = frozenset({*sys.stdlib_module_names, "hookline"})
 """No file of a project takes the place of these."""
+_RUN = "run 'hookline trust'"
 
-PREFIX = "_hookline_project_"
-"""How the names of all projects in ``sys.modules`` start; a number follows."""
 
-_numbers = count(1)
 _open: dict[str, ProjectModules] = {}
 
 
 class ProjectModules:
     """The modules of one project, as its hooks import them."""
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, namespace: str) -> None:
         self._project = project
-        self._prefix = f"{PREFIX}{next(_numbers)}"
+        self._namespace = namespace
         self._roots = module_folders(project)
         self._folders: dict[str, list[str]] = {}
         """Where the modules of a package are looked for."""
         self._tops: dict[str, list[str] | None] = {}
         """Where each top-level name is; None if it is not the project's."""
         self._approvals: list[Approval | None] = []
-        root = ModuleType(self._prefix)
+        root = ModuleType(self._namespace)
         root.__path__ = []
-        sys.modules[self._prefix] = root
-        _open[self._prefix] = self
-        if _finder not in sys.meta_path:
-            sys.meta_path.insert(0, _finder)
+        sys.modules[self._namespace] = root
+        _open[self._namespace] = self
+        if _Finder not in sys.meta_path:
+            sys.meta_path.insert(0, _Finder)
 
-    def load(self, name: str, approval: Approval | None) -> ModuleType | None:
-        """Import a module of the project; None if it is not one.
+    def load(self, name: str, approval: Approval | None) -> ModuleType:
+        """Import a module of the project, or an installed one as it was approved.
 
         ``approval`` is that of a hook; None where every project is trusted.
         """
         if approval not in self._approvals:
             self._approvals.append(approval)
             self._tops.clear()
-        if self._top(name.partition(".")[0]) is None:
-            return None
-        return import_module(f"{self._prefix}.{name}")
+        if self._top(name.partition(".")[0]) is not None:
+            return import_module(f"{self._namespace}.{name}")
+        if approval is not None:
+            self._import_installed(name)
+        return import_module(name)
 
     def close(self) -> None:
         """Forget all modules; functions that still run keep theirs."""
-        _open.pop(self._prefix, None)
-        inside = f"{self._prefix}."
-        for name in [one for one in sys.modules if f"{one}.".startswith(inside)]:
+        _open.pop(self._namespace, None)
+        inside = f"{self._namespace}."
+        for name in [name for name in sys.modules if f"{name}.".startswith(inside)]:
             sys.modules.pop(name, None)
 
     def spec(self, full_name: str) -> ModuleSpec:
         """Find one module below the project's own name; raises ``ImportError``."""
         parent, _, step = full_name.rpartition(".")
-        is_top = parent == self._prefix
+        is_top = parent == self._namespace
         folders = (self._top(step) if is_top else self._folders.get(parent)) or []
         file = self._file(folders, step)
         if file is not None:
-            return self._file_spec(full_name, file)
-        places = list(filter(self._is_package, _below(folders, step)))
-        if not places:
-            name = full_name.removeprefix(f"{self._prefix}.")
+            is_package = file.endswith("/__init__.py")
+            if is_package:
+                self._folders[full_name] = [os.path.dirname(file)]  # noqa: PTH120
+            loader = _ApprovedLoader(full_name, file, self.read, self.import_name)
+            spec = ModuleSpec(full_name, loader, origin=file, is_package=is_package)
+            spec.has_location = True
+            return spec
+        packages = [f"{folder}/{step}" for folder in folders]
+        packages = [folder for folder in packages if self._is_package(folder)]
+        if not packages:
+            name = full_name.removeprefix(f"{self._namespace}.")
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        spec = ModuleSpec(full_name, None, is_package=True)
-        self._folders[full_name] = places
-        return spec
+        self._folders[full_name] = packages
+        return ModuleSpec(full_name, None, is_package=True)
 
     def read(self, path: str) -> bytes:
         """The bytes of a module, as approved; raises ``UnapprovedModuleError``."""
         with open(path, "rb") as file:  # noqa: PTH123
             source = file.read()
-        if None in self._approvals:
+        digests = self._digests(path)
+        if None in self._approvals or sha256(source).hexdigest() in digests:
             return source
-        import hashlib
-
-        digest, known = hashlib.sha256(source).hexdigest(), self._digests(path)
-        if digest in known:
-            return source
-        if known:
+        if digests:
             raise UnapprovedModuleError(f"{path} changed since it was approved: {_RUN}")
         problem = f"{path} is not approved: move it into {PROJECT_FOLDER}, or list it "
         raise UnapprovedModuleError(f"{problem}in trustFiles of the hook, and {_RUN}")
@@ -115,16 +117,44 @@ class ProjectModules:
         top = name.partition(".")[0]
         if level or self._top(top) is None:
             return builtins.__import__(name, globals, locals, fromlist or (), level)
-        own = f"{self._prefix}.{name}"
+        full_name = f"{self._namespace}.{name}"
         if fromlist:
-            return builtins.__import__(own, globals, locals, fromlist)
-        import_module(own)
-        return sys.modules[f"{self._prefix}.{top}"]
+            return builtins.__import__(full_name, globals, locals, fromlist)
+        import_module(full_name)
+        return sys.modules[f"{self._namespace}.{top}"]
+
+    def _import_installed(self, name: str) -> None:
+        parent: ModuleType | None = None
+        steps = name.split(".")
+        for number, step in enumerate(steps, 1):
+            full_name = ".".join(steps[:number])
+            if full_name not in sys.modules:
+                # Of a name with dots ``find_spec`` would import the packages itself.
+                path = getattr(parent, "__path__", None)
+                find = find_spec if parent is None else PathFinder.find_spec
+                spec = find(full_name, path)
+                if spec is None:
+                    problem = f"No module named {full_name!r}"
+                    raise ModuleNotFoundError(problem, name=full_name)
+                if spec.has_location and spec.origin is not None:
+                    self.read(spec.origin)
+                    if spec.origin.endswith(".py"):
+                        spec.loader = _ApprovedLoader(full_name, spec.origin, self.read)
+                module = sys.modules[full_name] = module_from_spec(spec)
+                try:
+                    if spec.loader is not None:  # as for a package without a file
+                        spec.loader.exec_module(module)
+                except BaseException:
+                    del sys.modules[full_name]
+                    raise
+                if parent is not None:
+                    setattr(parent, step, module)
+            parent = sys.modules[full_name]
 
     def _top(self, name: str) -> list[str] | None:
         if name not in self._tops:
-            own = None if name in _NEVER_OWN else self._find_top(name)
-            self._tops[name] = own
+            is_own = name not in _NEVER_OWN
+            self._tops[name] = self._find_top(name) if is_own else None
         return self._tops[name]
 
     def _find_top(self, name: str) -> list[str] | None:
@@ -132,22 +162,33 @@ class ProjectModules:
         if file is not None and self._is_approved(file):
             return self._roots
         # What nobody approved never hides an installed module.
-        spec = _installed(name)
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError, AttributeError):
+            spec = None  # such as '__main__' of a script
         if spec is not None:
-            own = self._is_inside(spec)
-            return [os.path.dirname(one) for one in _places(spec)] if own else None  # noqa: PTH120
-        found = file or any(map(self._is_package, _below(self._roots, name)))
-        return self._roots if found else None
+            paths = list(spec.submodule_search_locations or ())
+            if not paths and spec.origin is not None and spec.has_location:
+                paths = [spec.origin]
+            # Python may find the project's files by itself.
+            is_own = any(
+                is_within(os.path.realpath(path), self._project)
+                and not any(part in path for part in _INSTALLED)
+                for path in paths
+            )
+            return [os.path.dirname(path) for path in paths] if is_own else None  # noqa: PTH120
+        packages = (self._is_package(f"{folder}/{name}") for folder in self._roots)
+        return self._roots if file or any(packages) else None
 
     def _file(self, folders: list[str], step: str) -> str | None:
         """The file of a module, an approved one before any other."""
-        found = [
+        files = [
             path
-            for stem in _below(folders, step)
-            for path in (f"{stem}/__init__.py", f"{stem}.py")
+            for folder in folders
+            for path in (f"{folder}/{step}/__init__.py", f"{folder}/{step}.py")
             if os.path.isfile(path)  # noqa: PTH113
         ]
-        return next(filter(self._is_approved, found), None) or next(iter(found), None)
+        return next(filter(self._is_approved, files), next(iter(files), None))
 
     def _is_package(self, folder: str) -> bool:
         """Whether a folder is a package without code of its own.
@@ -155,90 +196,55 @@ class ProjectModules:
         An empty one would hide that an optional module is missing.
         """
         return os.path.isdir(folder) and any(  # noqa: PTH112
-            one is None or one.has_files_in(folder) for one in self._approvals
+            approval is None or approval.has_files_in(folder)
+            for approval in self._approvals
         )
 
     def _is_approved(self, path: str) -> bool:
         return None in self._approvals or bool(self._digests(path))
 
-    def _is_inside(self, spec: ModuleSpec) -> bool:
-        """Whether a module that Python finds by itself is a file of the project."""
-        return any(
-            is_within(os.path.realpath(path), self._project)
-            and not any(part in path for part in _INSTALLED)
-            for path in _places(spec)
-        )
-
     def _digests(self, path: str) -> set[str]:
-        found = (one.digest_of(path) for one in self._approvals if one is not None)
-        return {digest for digest in found if digest is not None}
-
-    def _file_spec(self, full_name: str, file: str) -> ModuleSpec:
-        is_package = file.endswith("/__init__.py")
-        if is_package:
-            self._folders[full_name] = [os.path.dirname(file)]  # noqa: PTH120
-        loader = _ApprovedLoader(full_name, file, self)
-        spec = spec_from_file_location(
-            full_name,
-            file,
-            loader=loader,
-            submodule_search_locations=[] if is_package else None,
-        )
-        assert spec is not None  # it has a loader
-        if is_package:
-            spec.submodule_search_locations = []  # for no other finder to look there
-        return spec
-
-
-_RUN = "run 'hookline trust'"
-
-
-def _below(folders: list[str], step: str) -> list[str]:
-    return [f"{folder}/{step}" for folder in folders]
-
-
-def _installed(top: str) -> ModuleSpec | None:
-    try:
-        return find_spec(top)
-    except (ImportError, ValueError, AttributeError):
-        return None  # such as '__main__' of a script
-
-
-def _places(spec: ModuleSpec) -> list[str]:
-    """The file or folders of a top-level module, as a package is named."""
-    if spec.submodule_search_locations is not None:
-        return list(spec.submodule_search_locations)
-    return [spec.origin] if spec.origin and spec.has_location else []
+        approvals = filter(None, self._approvals)
+        digests = (approval.digest_of(path) for approval in approvals)
+        return {digest for digest in digests if digest is not None}
 
 
 class _ApprovedLoader(SourceFileLoader):
     """Compiles approved source; reads and writes no cache."""
 
-    def __init__(self, name: str, path: str, modules: ProjectModules) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        read: Callable[[str], bytes],
+        import_name: Callable[..., ModuleType] | None = None,
+    ) -> None:
         super().__init__(name, path)
-        self._modules = modules
+        self._read = read
+        self._import_name = import_name
 
-    def get_code(self, fullname: str) -> Any:
+    def get_code(self, fullname: str) -> CodeType:
         """Compile what was approved."""
-        source = self._modules.read(self.path)
-        return compile(source, self.path, "exec", dont_inherit=True)
+        code: CodeType = compile(
+            self._read(self.path), self.path, "exec", dont_inherit=True
+        )
+        return code
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run it, with imports that find the project's modules."""
-        own: Callable[..., ModuleType] = self._modules.import_name
-        module.__dict__["__builtins__"] = {**vars(builtins), "__import__": own}
+        """Run it; one of a project with imports that find the project's modules."""
+        if self._import_name is not None:
+            imports = {**vars(builtins), "__import__": self._import_name}
+            module.__dict__["__builtins__"] = imports
         super().exec_module(module)
 
 
 class _Finder:
     """Finds the modules of all projects by their own names."""
 
+    @staticmethod
     def find_spec(
-        self, name: str, path: object = None, target: object = None
+        name: str, path: object = None, target: object = None
     ) -> ModuleSpec | None:
         """Find a module of a project; None for every other."""
         modules = _open.get(name.partition(".")[0])
         return None if modules is None else modules.spec(name)
-
-
-_finder = _Finder()
