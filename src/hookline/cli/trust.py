@@ -13,9 +13,16 @@ from hookline.errors import HooklineError
 from hookline.plan import current_depth
 from hookline.protocol.values import encode
 from hookline.settings.places import find_workspace, record_path
-from hookline.trust import records, review
-from hookline.trust.comparison import definition_diff, file_diff
+from hookline.trust import records
 from hookline.trust.pins import ABSENT, PinKind
+from hookline.trust.review import (
+    Change,
+    Definition,
+    Review,
+    ReviewedHook,
+    definition_diff,
+    review_project,
+)
 
 from .common import Options, Parser
 from .terminal import paint, paint_diff, plural, printable, printable_text, show_pages
@@ -47,7 +54,7 @@ AGENT_VARIABLES = (
     *("CLINE_ACTIVE", "GOOSE_TERMINAL"),
 )
 """What coding agents set for the commands of their shell tools."""
-_STYLES = {review.Change.NEW: "yellow", review.Change.SAME: "green"}
+_STYLES = {Change.NEW: "yellow", Change.SAME: "green"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -128,15 +135,14 @@ def _review_one_of_several(project: str, options: Options) -> int:
 
 
 def _review(project: str, options: Options, label: str = "") -> int:
-    found = review.review_project(project)
-    now, before = found.now, found.before
-    if found.is_unchanged:
-        text = "already trusted" if now.has_hooks else "this project has no hooks"
+    review = review_project(project)
+    if review.is_unchanged:
+        text = "already trusted" if review.has_hooks else "this project has no hooks"
         print(f"{label}{text}")
         return 0
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     at_terminal = not options.yes and is_terminal and not _agent_variables()
-    lines = _review_lines(now, before, show=options.show or at_terminal)
+    lines = _review_lines(review, show=options.show or at_terminal)
     if at_terminal:
         show_pages(lines, project)
     else:
@@ -144,10 +150,15 @@ def _review(project: str, options: Options, label: str = "") -> int:
     if not options.yes:
         sys.stdout.flush()  # the review must be on the screen before the question
         _require_person(options)
-    if not (options.yes or _ask(now)):
+    if not (options.yes or _ask(review)):
         print("not trusted: nothing was changed", file=sys.stderr)
         return 1
-    _save(now)
+    if not review.layers:
+        records.remove_record(project)
+        print(f"{_escaped(project)}: record removed, the project has no hooks")
+    else:
+        records.save_record(review.manifest, review.copies)
+        print(f"{_escaped(project)}: {paint('trusted', 'green')}")
     return 0
 
 
@@ -166,12 +177,12 @@ def _require_person(options: Options) -> None:
         )
 
 
-def _ask(now: review.Snapshot) -> bool:
+def _ask(review: Review) -> bool:
     if not sys.stdin.isatty():
         hint = "review the above and run 'hookline trust --yes' to approve it"
         raise HooklineError(f"no terminal to ask on: {hint}")
     question = "Let these hooks run on this machine as you?"
-    if not now.layers:
+    if not review.layers:
         question = "Remove the record of these hooks?"
     try:
         return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
@@ -179,41 +190,29 @@ def _ask(now: review.Snapshot) -> bool:
         return False
 
 
-def _save(now: review.Snapshot) -> None:
-    project = now.record.project
-    if not now.layers:
-        records.remove_record(project)
-        print(f"{_escaped(project)}: record removed, the project has no hooks")
-    else:
-        records.save_record(now.record, now.copies)
-        print(f"{_escaped(project)}: {paint('trusted', 'green')}")
-
-
-def _review_lines(
-    now: review.Snapshot, before: records.TrustRecord | None, *, show: bool
-) -> Iterator[str]:
+def _review_lines(review: Review, *, show: bool) -> Iterator[str]:
     """Everything that an approval would cover."""
-    project = now.record.project
+    project = review.manifest.project
     yield from (paint(_escaped(project), "bold"), "")
-    for warning in (text for layer in now.layers for text in layer.warnings):
+    for warning in (text for layer in review.layers for text in layer.warnings):
         yield f"{paint('warning', 'yellow')}  {_escaped(warning)}"
-    for reviewed in review.review_hooks(now, before):
+    for reviewed in review.hooks():
         yield from _hook_lines(reviewed, project)
-    yield from _settings_lines(now, before)
-    yield from _pinned_lines(now, before)
-    for path, old, new in review.changed_files(now, before):
+    yield from _settings_lines(review)
+    yield from _pinned_lines(review)
+    for path, old, new in review.changed_files():
         if show and old == ABSENT and new.kind is PinKind.FILE:
             continue  # its text follows
-        name = _relative(path, project)
-        yield f"{paint('changed', 'red')} {_escaped(name)}"
-        diff = file_diff(_escaped(name), old, new, now.copies)
+        name = _escaped(_relative(path, project))
+        yield f"{paint('changed', 'red')} {name}"
+        diff = review.file_diff(name, old, new)
         yield from (f"  {paint_diff(line)}" for line in diff)
         yield ""
     if show:
-        yield from _content_lines(now, before)
+        yield from _content_lines(review)
 
 
-def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
+def _hook_lines(reviewed: ReviewedHook, project: str) -> Iterator[str]:
     definition, hook = reviewed.definition, reviewed.definition.hook
     where = f"{definition.event.value} {_escaped(definition.matcher or '*')}"
     mark = paint(f"{reviewed.change.value:8}", _STYLES.get(reviewed.change, "red"))
@@ -222,10 +221,10 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
     if definition.runs:
         yield f"         runs   {_escaped(*definition.runs.values())}"
     yield from (f"         {line}" for line in _key_lines(definition))
-    if reviewed.change is not review.Change.REMOVED:
+    if reviewed.change is not Change.REMOVED:
         for path in reviewed.files:
             yield f"         pins   {_escaped(_relative(path, project))}"
-    for path, note in reviewed.notes():
+    for path, note in reviewed.notes:
         name = path and f"{_escaped(_relative(path, project))} "
         yield f"         note   {name}{_escaped(note)}"
     if reviewed.before is not None:
@@ -234,18 +233,16 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
     yield ""
 
 
-def _key_lines(definition: review.Definition) -> Iterator[str]:
+def _key_lines(definition: Definition) -> Iterator[str]:
     for key, value in definition.other_keys():
         yield f"{_escaped(key)}: {_json(value)}"
     for name, text in definition.cautions():
         yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
 
 
-def _settings_lines(
-    now: review.Snapshot, before: records.TrustRecord | None
-) -> Iterator[str]:
+def _settings_lines(review: Review) -> Iterator[str]:
     """What the settings files say beside their hooks."""
-    for changed in review.changed_options(now, before):
+    for changed in review.changed_options():
         yield f"{paint('options', 'yellow')}  {_escaped(changed.file)}"
         if changed.before:
             yield from (f"         {paint_diff(line)}" for line in changed.diff())
@@ -255,15 +252,13 @@ def _settings_lines(
         yield ""
 
 
-def _pinned_lines(
-    now: review.Snapshot, before: records.TrustRecord | None
-) -> Iterator[str]:
-    project, pinned = now.record.project, review.pinned_files(now, before)
+def _pinned_lines(review: Review) -> Iterator[str]:
+    pinned = review.pinned_files()
     if not pinned:
         return
     yield f"approved with them, byte for byte: {plural(len(pinned), 'path')}"
     for file in pinned:
-        name = _escaped(_relative(file.path, project))
+        name = _escaped(_relative(file.path, review.manifest.project))
         link = f" -> {_escaped(file.pin.link)}" if file.pin.link is not None else ""
         size = "" if file.size is None else f"  {plural(file.size, 'byte')}"
         note = file.note and f"  {file.note}"
@@ -271,14 +266,12 @@ def _pinned_lines(
     yield ""
 
 
-def _content_lines(
-    now: review.Snapshot, before: records.TrustRecord | None
-) -> Iterator[str]:
-    for file in review.pinned_files(now, before):
-        if file.pin.kind is PinKind.FILE and file.change is not review.Change.SAME:
-            yield paint(_escaped(_relative(file.path, now.record.project)), "bold")
+def _content_lines(review: Review) -> Iterator[str]:
+    for file in review.pinned_files():
+        if file.pin.kind is PinKind.FILE and file.change is not Change.SAME:
+            yield paint(_escaped(_relative(file.path, review.manifest.project)), "bold")
             # Each line has a mark, so that no text can pass for the review itself.
-            for line in review.content_lines(file, now.copies):
+            for line in review.content_lines(file):
                 yield "  | " + printable(line, keep="\t")
             yield ""
 

@@ -28,7 +28,7 @@ from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
-from hookline.trust.pins import named_paths, trust_paths
+from hookline.trust.pins import NamedPaths
 from hookline.trust.stamps import file_stamp
 
 from .answer import trimmed
@@ -343,8 +343,8 @@ class HookFiles:
         self._approval = hook.approval
         self._named: tuple[str, ...] = ()
         if hook.approval is None:
-            named = named_paths(hook.config, cwd).roles
-            paths = (*named, *trust_paths(hook.config, cwd))
+            named = NamedPaths(hook.config, cwd)
+            paths = (*named.roles, *named.listed)
             # What is missing counts too: it may appear.
             self._named = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
 

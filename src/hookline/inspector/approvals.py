@@ -30,10 +30,17 @@ from hookline.journal.redact import MASK, Masker
 from hookline.protocol.values import encode
 from hookline.settings.model import shown_url
 from hookline.settings.places import find_workspace, is_within, record_problem
-from hookline.trust import records, review
-from hookline.trust.comparison import definition_diff, file_diff
 from hookline.trust.gate import trusts_all
 from hookline.trust.pins import Pin, PinKind
+from hookline.trust.records import Manifest, all_records
+from hookline.trust.review import (
+    Change,
+    PinnedFile,
+    Review,
+    ReviewedHook,
+    definition_diff,
+    review_project,
+)
 
 from .answers import reply
 from .desk import Desk
@@ -98,7 +105,7 @@ def describe_known(desk: Desk, project: str) -> dict[str, Any]:
         return describe(project)
 
 
-Others = dict[str, records.TrustRecord | None]
+Others = dict[str, Manifest | None]
 """Projects by their folders, with their approvals."""
 
 
@@ -106,7 +113,7 @@ def _known_projects(desk: Desk) -> tuple[tuple[str, ...], Others]:
     """The projects of our folder; those that are trusted, or in the journal."""
     workspace = find_workspace(desk.cwd)
     here = workspace.projects or (workspace.folder,)
-    recorded: Others = {one.project: one for one in records.all_records()}
+    recorded: Others = {one.project: one for one in all_records()}
     seen = dict.fromkeys(_projects_of_events(desk))
     known = {one: recorded.get(one) for one in (*seen, *recorded) if one not in here}
     return here, dict(islice(known.items(), MAX_OTHERS))
@@ -128,11 +135,11 @@ def describe(project: str) -> dict[str, Any]:
     """One project: its state, and what a person is asked to approve."""
     found: dict[str, Any] = {"project": project, "commands": _commands(project)}
     try:
-        compared = review.review_project(project)
+        compared = review_project(project)
     except HooklineError as error:
         return found | {"state": "broken", "problem": str(error)}
     if compared.is_unchanged:
-        state = "trusted" if compared.now.has_hooks else "empty"
+        state = "trusted" if compared.has_hooks else "empty"
         return found | {"state": state, "approval": _approval(compared.before)}
     return found | {
         "state": "waiting",
@@ -159,15 +166,15 @@ def _state(project: str) -> str:
     if not os.path.isdir(project):  # noqa: PTH112 - a string
         return "missing"
     try:
-        compared = review.review_project(project)
+        compared = review_project(project)
     except HooklineError:
         return "broken"
     if not compared.is_unchanged:
         return "waiting"
-    return "trusted" if compared.now.has_hooks else "empty"
+    return "trusted" if compared.has_hooks else "empty"
 
 
-def _approval(record: records.TrustRecord | None) -> dict[str, Any] | None:
+def _approval(record: Manifest | None) -> dict[str, Any] | None:
     if record is None:
         return None
     placed = record.placed_hooks()
@@ -227,21 +234,21 @@ class Text(Struct, frozen=True):
 class _Pages:
     """What is sent of one review, with one limit for all its texts."""
 
-    def __init__(self, compared: review.Review) -> None:
-        self._now, self._before = compared.now, compared.before
-        self._project = compared.now.record.project
+    def __init__(self, review: Review) -> None:
+        self._review = review
+        self._project = review.manifest.project
         self._masker = Masker(texts=True)
         self._left = MAX_CHARACTERS
         self._end = time.monotonic() + _COMPARE_S
 
     def facts(self) -> dict[str, Any]:
-        hooks = review.review_hooks(self._now, self._before)
+        hooks = self._review.hooks()
         # New and changed ones must not be pushed off the page by the others.
         hooks.sort(key=_is_defined_as_approved)
-        warnings = [text for layer in self._now.layers for text in layer.warnings]
+        warnings = [text for layer in self._review.layers for text in layer.warnings]
         files = self._files()
         found = {
-            "removed": not self._now.layers,
+            "removed": not self._review.layers,
             "warnings": [_short(text) for text in warnings[:MAX_ITEMS]],
             "warnings_left_off": max(0, len(warnings) - MAX_ITEMS),
             "hooks": [self._hook(one) for one in hooks[:MAX_HOOKS]],
@@ -252,7 +259,7 @@ class _Pages:
         }
         return found | {"masked": self._masker.masked}
 
-    def _hook(self, reviewed: review.ReviewedHook) -> dict[str, Any]:
+    def _hook(self, reviewed: ReviewedHook) -> dict[str, Any]:
         definition, hook = reviewed.definition, reviewed.definition.hook
         diff: list[str] = []
         if reviewed.before is not None:
@@ -260,7 +267,7 @@ class _Pages:
             diff = definition_diff(old, new, quick=self._is_late)
         runs = [shown_url(hook.url)] if hook.url else definition.runs.values()
         keys, cautions = list(definition.other_keys()), list(definition.cautions())
-        notes, files = list(reviewed.notes()), reviewed.files
+        notes, files = reviewed.notes, reviewed.files
         sizes = map(len, (keys, cautions, notes, files))
         return {
             "change": reviewed.change.value,
@@ -288,7 +295,7 @@ class _Pages:
         }
 
     def _options(self) -> Iterator[dict[str, Any]]:
-        for changed in review.changed_options(self._now, self._before):
+        for changed in self._review.changed_options():
             yield {"file": changed.file, "diff": self._text(changed.diff())}
 
     def _files(self) -> list[Callable[[], dict[str, Any]]]:
@@ -296,12 +303,12 @@ class _Pages:
 
         Not all of them fit on the page.
         """
-        now = self._now.record.pins()
-        files = review.pinned_files(self._now, self._before)
-        same = review.Change.SAME
+        now = self._review.manifest.pins()
+        files = self._review.pinned_files()
+        same = Change.SAME
         gone = [
             partial(self._gone, *changed)
-            for changed in review.changed_files(self._now, self._before)
+            for changed in self._review.changed_files()
             if changed[0] not in now
         ]
         return [
@@ -314,12 +321,12 @@ class _Pages:
         """What was approved and is no longer there."""
         return {
             "path": self._inside(path),
-            "change": review.Change.REMOVED.value,
+            "change": Change.REMOVED.value,
             "kind": old.kind.value,
             **self._changed(path, old, new),
         }
 
-    def _file(self, file: review.PinnedFile) -> dict[str, Any]:
+    def _file(self, file: PinnedFile) -> dict[str, Any]:
         pin = file.pin
         found: dict[str, Any] = {
             "path": self._inside(file.path),
@@ -330,23 +337,24 @@ class _Pages:
             "digest": pin.digest,
             "note": file.note,
         }
-        if file.change is review.Change.CHANGED and self._before is not None:
-            return found | self._changed(file.path, self._before.pins()[file.path], pin)
-        if file.change is review.Change.NEW and pin.kind is PinKind.FILE:
+        before = self._review.before
+        if file.change is Change.CHANGED and before is not None:
+            return found | self._changed(file.path, before.pins()[file.path], pin)
+        if file.change is Change.NEW and pin.kind is PinKind.FILE:
             return found | self._content(file)
         return found
 
     def _changed(self, path: str, old: Pin, new: Pin) -> dict[str, Any]:
         if not self._is_inside(path) or old.link or new.link:
             return {"withheld": True}
-        name, copies = self._inside(path), self._now.copies
-        diff = file_diff(name, old, new, copies, quick=self._is_late)
+        name = self._inside(path)
+        diff = self._review.file_diff(name, old, new, quick=self._is_late)
         return {"diff": self._text(diff)}
 
-    def _content(self, file: review.PinnedFile) -> dict[str, Any]:
+    def _content(self, file: PinnedFile) -> dict[str, Any]:
         if not self._is_inside(file.path) or file.pin.link:
             return {"withheld": True}
-        return {"text": self._text(review.content_lines(file, self._now.copies))}
+        return {"text": self._text(self._review.content_lines(file))}
 
     def _text(self, lines: list[str]) -> Text:
         """The first lines, without credentials."""
@@ -394,9 +402,9 @@ class _Pages:
         return is_within(os.path.realpath(path), self._project)
 
 
-def _is_defined_as_approved(reviewed: review.ReviewedHook) -> bool:
+def _is_defined_as_approved(reviewed: ReviewedHook) -> bool:
     """Whether at most its files changed."""
-    known = (review.Change.SAME, review.Change.CHANGED)
+    known = (Change.SAME, Change.CHANGED)
     return reviewed.change in known and reviewed.before is None
 
 

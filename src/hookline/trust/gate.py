@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -26,7 +26,6 @@ from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.model import (
     FailurePolicy,
-    Groups,
     HookConfig,
     HookGroup,
     HooksOptions,
@@ -39,37 +38,32 @@ from hookline.settings.model import (
 from hookline.settings.places import is_within, record_path, record_problem
 
 from .caches import forget_caches, private_cache
-from .pins import (
-    ABSENT,
-    PinKind,
-    Pins,
-    differences,
-    named_paths,
-    pin_named_files,
-    pin_project,
-    take_pin,
-)
+from .pins import ABSENT, NamedPaths, PinKind, Pins, differences, pin_project
 from .records import (
     VERSION,
-    PlacedHook,
-    TrustRecord,
+    Manifest,
+    find_holding,
     hook_id,
     load_record,
     placed_hooks,
-    put_first,
     settings_texts,
 )
-from .stamps import StampedPaths, file_stamp
+from .stamps import PathsStamp, StampedPaths, file_stamp
 
-_CLOCK_TICK_NS = 2_000_000_000
-"""The coarsest clock of a file system in use."""
+_COARSEST_CLOCK_NS = 2_000_000_000
+"""Of the file systems in use: a younger file may have changed twice unseen."""
 _MANY = 100
 
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
     """Reduce the settings of each project to what is approved."""
-    own = [_placed(layer, cwd) for layer in settings.layers if layer.is_project]
-    named = (layer.project for layer in own if layer.project is not None)
+    # Settings that a host read itself are of the project that it works in.
+    current = [
+        layer if layer.project else replace(layer, project=os.path.realpath(cwd))
+        for layer in settings.layers
+        if layer.is_project
+    ]
+    named = (layer.project for layer in current if layer.project is not None)
     projects = tuple(dict.fromkeys((*settings.projects, *named)))
     if not projects:
         return settings
@@ -80,16 +74,11 @@ def apply_trust(settings: Settings, cwd: str) -> Settings:
         layer
         for project in projects
         for layer in _approved_layers(
-            project, [o for o in own if o.project == project], broken
+            project, [layer for layer in current if layer.project == project], broken
         )
     ]
     others = (layer for layer in settings.layers if not layer.is_project)
     return replace(settings, layers=(*approved, *others), projects=projects)
-
-
-def _placed(layer: SettingsLayer, cwd: str) -> SettingsLayer:
-    """Settings that a host read itself are of the project that it works in."""
-    return layer if layer.project else replace(layer, project=os.path.realpath(cwd))
 
 
 def trusts_all() -> bool:
@@ -113,47 +102,56 @@ def _approved_layers(
             hint = "nobody knows what was approved: make it readable"
             raise SettingsError(f"{error}: {hint}") from error
         logger.warning("%s", error)
-        return [_with_failed_approval(layer, str(error)) for layer in current]
+        return _closed(current, str(error))
     if path is None or record is None:
-        inside = (file for file in broken if is_within(file, project))
-        unknown = [_guards_everything(file, project) for file in inside]
-        return [*(_candidates(layer, project) for layer in current), *unknown]
+        unreadable = (file for file in broken if is_within(file, project))
+        return [
+            *(_candidates(layer, project) for layer in current),
+            *(_guards_everything(file, project) for file in unreadable),
+        ]
     if problem := record_problem(project):
         # A new repository around the project must not take its guards away.
         logger.warning("%s: %s", project, problem)
-        layers = (*record.layers(), *current)
-        return [_with_failed_approval(layer, problem) for layer in layers]
+        return _closed([*record.layers(), *current], problem)
     if record.version != VERSION:
-        return _approved_by_another_version(record)
-    state = _holding_state(path, record) if record.earlier else None
+        by = "an older" if record.version < VERSION else "a newer"
+        problem = f"{project} was approved with {by} version of hookline"
+        hint = f"run 'hookline trust' in {project} to approve it again"
+        failed = FailedApproval(problem)
+        return [
+            replace(layer, trust=lambda _: failed, warnings=(f"{problem}: {hint}",))
+            for layer in record.layers() or current
+        ]
     # Edited since: only the approved state counts that the project was last in.
-    state = state or record
-    if settings_texts(current) == state.settings:
-        return _as_approved(path, state, current)
-    quiet = [replace(layer, warnings=()) for layer in state.layers()]
-    approved = _as_approved(path, state, quiet)
-    known = [placed for layer in approved for placed in placed_hooks(layer)]
+    manifest = (record.earlier and find_holding(path, record)) or record
+    if settings_texts(current) == manifest.settings:
+        return _as_approved(path, manifest, current)
+    layers = [replace(layer, warnings=()) for layer in manifest.layers()]
+    approved = _as_approved(path, manifest, layers)
+    known = [placed for layer in layers for placed in placed_hooks(layer)]
     return [*approved, *(_new_hooks(layer, known) for layer in current)]
 
 
 def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
-    kept = _unapproved(layer)
-    count = len(list(kept.hooks()))
+    candidates = _unapproved(layer)
+    count = len(list(candidates.hooks()))
     if not count:
-        return kept
-    what, it = ("1 hook is", "it") if count == 1 else (f"{count} hooks are", "them")
+        return candidates
+    what, them = ("1 hook is", "it") if count == 1 else (f"{count} hooks are", "them")
     warning = (
         f"{layer.file or project}: {what} not trusted and will not run: "
-        f"run 'hookline trust' in {project} to review and approve {it}"
+        f"run 'hookline trust' in {project} to review and approve {them}"
     )
-    return replace(kept, warnings=(*kept.warnings, warning))
+    return replace(candidates, warnings=(*candidates.warnings, warning))
 
 
 def _guards_everything(file: str, project: str) -> SettingsLayer:
-    hook = HookConfig(type=HookType.PLUGIN, name=file)
-    groups: Groups = {e: (HookGroup(hooks=(hook,)),) for e in HookEventName}
+    group = HookGroup(hooks=(HookConfig(type=HookType.PLUGIN, name=file),))
     return SettingsLayer(
-        source=HookSource.PROJECT, file=file, project=project, groups=groups
+        source=HookSource.PROJECT,
+        file=file,
+        project=project,
+        groups=dict.fromkeys(HookEventName, (group,)),
     )
 
 
@@ -165,189 +163,135 @@ def _unapproved(layer: SettingsLayer) -> SettingsLayer:
     )
 
 
-def _with_failed_approval(layer: SettingsLayer, problem: str) -> SettingsLayer:
-    """What was approved is unknown: no hook runs, and the default policy applies."""
-    default = FailurePolicy()
-    groups = layer.map_hooks(lambda _, __, hook: replace(hook, on_error=default))
-    approval = FailedApproval(problem)
-    return replace(_unapproved(replace(layer, groups=groups)), trust=lambda _: approval)
-
-
-def _approved_by_another_version(record: TrustRecord) -> list[SettingsLayer]:
-    """The approved hooks, which fail by their policy until they are approved again."""
-    by = "an older" if record.version < VERSION else "a newer"
-    problem = f"{record.project} was approved with {by} version of hookline"
-    warning = f"{problem}: run 'hookline trust' in {record.project} to approve it again"
-    approval = FailedApproval(problem)
-    return [
-        replace(layer, trust=lambda _: approval, warnings=(warning,))
-        for layer in record.layers()
-    ]
-
-
-def _without(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
+def _new_hooks(
+    layer: SettingsLayer, known: list[tuple[HookEventName, str | None, HookConfig]]
+) -> SettingsLayer:
+    """The hooks of a changed layer that are not among the approved ones."""
     groups = layer.map_hooks(
         lambda event, group, hook: (
             None if (event, group.matcher, hook) in known else hook
         )
     )
-    return replace(layer, groups=groups)
+    return _unapproved(replace(layer, groups=groups))
 
 
-def _holding_state(
-    path: str, record: TrustRecord, settings: dict[str, str] | None = None
-) -> TrustRecord | None:
-    """The first approved state, with these settings, that holds as a whole.
+def _closed(layers: list[SettingsLayer], problem: str) -> list[SettingsLayer]:
+    """What was approved is unknown: no hook runs, and the default policy applies."""
+    failed, default = FailedApproval(problem), FailurePolicy()
 
-    A mix of two was never approved.
-    """
-    for state in record.sets():
-        if settings not in (None, state.settings):
-            continue
-        tree = pin_project(state.layers(), state.project, known=state.tree)
-        if not differences(state.tree, tree) and all(
-            not differences(*_named_pins(state, hook))
-            for _, _, hook in state.placed_hooks()
-        ):
-            if not state.covers_the_same(record):
-                put_first(path, state)
-            return state
-    return None
+    def close(layer: SettingsLayer) -> SettingsLayer:
+        groups = layer.map_hooks(lambda _, __, hook: replace(hook, on_error=default))
+        return replace(
+            _unapproved(replace(layer, groups=groups)), trust=lambda _: failed
+        )
 
-
-def _named_pins(record: TrustRecord, hook: HookConfig) -> tuple[Pins, Pins]:
-    """The files that one hook names or named: as approved, and now."""
-    approved = record.files.get(hook_id(hook), {})
-    found = {path: take_pin(path) for path in approved}
-    return approved, found | pin_named_files(hook, record.project, known=approved)
+    return [close(layer) for layer in layers]
 
 
 def _as_approved(
-    path: str, record: TrustRecord, layers: list[SettingsLayer]
+    path: str, manifest: Manifest, layers: list[SettingsLayer]
 ) -> list[SettingsLayer]:
-    """The layers of a record, whose hooks run while nothing has changed."""
-    approval = ProjectApproval(path, record, layers)
-    trusted = [replace(one, trust=partial(HookApproval, approval)) for one in layers]
-    if trusted and (changed := approval.tree.check()[0]) is not None:
+    """The layers of an approval, whose hooks run while nothing has changed."""
+    project = ProjectApproval(path, manifest, layers)
+    trusted = [replace(layer, trust=partial(HookApproval, project)) for layer in layers]
+    if trusted and (changed := project.tree.check()[0]) is not None:
         warning = (
-            f"{record.project}: {changed}: its hooks do not run, and what they guard "
+            f"{manifest.project}: {changed}: its hooks do not run, and what they guard "
             "is blocked unless their onError allows it: "
-            f"run 'hookline trust' in {record.project} to review the change"
+            f"run 'hookline trust' in {manifest.project} to review the change"
         )
         first = trusted[0]
         trusted[0] = replace(first, warnings=(*first.warnings, warning))
     return trusted
 
 
-def _new_hooks(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
-    """The hooks of a changed layer that are not among the approved ones."""
-    return _unapproved(_without(layer, known))
-
-
-class PinnedPaths:
-    """Some paths as they were approved."""
+class PinnedFiles:
+    """Some paths, and whether they are as they were approved."""
 
     def __init__(
         self,
         approved: Pins,
         take: Callable[[], Pins],
         project: str,
-        *,
-        listed: Iterable[str] | None = None,
-        clock_ns: Callable[[], int] = time.time_ns,
+        paths: StampedPaths,
     ) -> None:
-        """``listed``: folders whose content decides; None for every approved folder."""
         self._approved = approved
         self._take = take
         self._project = project
-        folders = [one for one in approved if approved[one].kind is PinKind.FOLDER]
-        if listed is None:
-            self._stamps = StampedPaths(approved, project)
-        else:
-            files = (path for path in approved if path not in folders)
-            self._stamps = StampedPaths(files, project, folders=folders, listed=listed)
-        self._clock_ns = clock_ns
-        self._verified: Stamp | None = None
-        self._refused: tuple[Stamp, str] | None = None
+        self._paths = paths
+        self._checked: tuple[PathsStamp, str | None] | None = None
 
-    def check(self) -> tuple[str | None, Stamp]:
+    def check(self) -> tuple[str | None, PathsStamp | None]:
         """What changed, if anything, and a stamp for later.
 
         The stamp is taken before the bytes are read: it misses no later change.
         """
-        if self._verified is not None:
-            now = self._stamps.take()
-            if now == self._verified or self._is_verified(now):
-                return None, now
-        # All hooks of a project ask this of the same files.
-        if self._refused is not None and self._refused[0] == self._stamps.take():
-            return self._refused[1], self._refused[0]
-        self._verified = self._refused = None
-        self._stamps.follow()
-        stamp, now_ns = self._stamps.take_settled(), self._clock_ns()
+        stamp = self._paths.take_settled()
+        if stamp is not None and self._checked is not None:
+            before, problem = self._checked
+            if stamp.same_files(before) and stamp.listed == before.listed:
+                return problem, stamp
+        self._checked = None
+        self._paths.trace()  # other links and folders may lead there now
+        now_ns = time.time_ns()
+        stamp = self._paths.take_settled()
         if stamp is None:
-            return "its files do not stop changing since it was approved", ()
-        found = self._take()
-        changed = differences(self._approved, found)
-        message = self._message(changed[0], found) if changed else None
-        if now_ns - self._stamps.newest_ns(stamp) > _CLOCK_TICK_NS:
-            if message is None:
-                self._verified = stamp
-            else:
-                self._refused = stamp, message
-        return message, stamp
+            return "its files do not stop changing since it was approved", None
+        problem = self._problem(self._take())
+        if now_ns - stamp.newest_ns() > _COARSEST_CLOCK_NS:
+            self._checked = stamp, problem
+        return problem, stamp
 
-    def unchanged_since(self, stamp: Stamp) -> bool:
+    def unchanged_since(self, stamp: PathsStamp) -> bool:
         """Whether nothing was touched, exchanged or put beside since then."""
-        now = self._stamps.take()
-        if not stamp or not self._stamps.same(stamp, now):
+        now = self._paths.take()
+        if not (stamp.same_files(now) and stamp.same_places(now)):
             return False
-        same_lists = self._stamps.same_lists(stamp, now)
-        return same_lists or not differences(self._approved, self._take())
+        return stamp.listed == now.listed or self._problem(self._take()) is None
 
-    def _is_verified(self, stamp: Stamp) -> bool:
-        """Whether only folders around the files are busy, and were not moved."""
-        known, stamps = self._verified, self._stamps
-        if known is None or not stamps.same(known, stamp):
-            return False
-        return stamps.same_lists(known, stamp) and stamps.is_settled(stamp)
-
-    def _message(self, path: str, found: Pins) -> str:
-        shown = os.path.relpath(path, self._project)
-        old = self._approved
-        if found.get(path, ABSENT).kind is PinKind.TOO_LARGE:
-            return f"{shown} is too large to be checked"
-        added = sum(old.get(one, ABSENT) == ABSENT != pin for one, pin in found.items())
-        if added >= _MANY:
-            return f"{shown} and many more were added since it was approved"
-        if old.get(path, ABSENT) == ABSENT:
-            return f"{shown} was added since it was approved"
-        return f"{shown} changed since it was approved"
+    def _problem(self, pins: Pins) -> str | None:
+        approved = self._approved
+        changed = differences(approved, pins)
+        if not changed:
+            return None
+        name = os.path.relpath(changed[0], self._project)
+        if pins.get(changed[0], ABSENT).kind is PinKind.TOO_LARGE:
+            return f"{name} is too large to be checked"
+        added = [path for path in changed if approved.get(path, ABSENT) == ABSENT]
+        if len(added) >= _MANY:
+            return f"{name} and many more were added since it was approved"
+        happened = "was added" if changed[0] in added else "changed"
+        return f"{name} {happened} since it was approved"
 
 
 class ProjectApproval:
-    """The approved state of one project: its ``.hookline``, and what hooks name."""
+    """The approved state that one project is in, for all its hooks."""
 
     def __init__(
-        self, path: str, record: TrustRecord, layers: list[SettingsLayer]
+        self, path: str, manifest: Manifest, layers: list[SettingsLayer]
     ) -> None:
-        self._path = path
-        self._record_stamp: object = None  # of what is known of other states
-        self._layers = layers
-        self._known = record
-        self.record, self.tree = record, self._pinned_tree(record)
+        self._path, self._layers = path, layers
+        self._record_stamp: object = None
+        self._has_earlier = False
+        self._follow(manifest)
 
-    def pinned_files(self, hook: HookConfig) -> PinnedPaths:
+    def _follow(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        tree, project = manifest.tree, manifest.project
+        take = partial(pin_project, self._layers, project, approved=tree)
+        self.tree = PinnedFiles(tree, take, project, StampedPaths(tree, project))
+
+    def pinned_files(self, hook: HookConfig) -> PinnedFiles:
         """The files that one hook names, now or when it was approved."""
-        record = self.record
-        _, found = _named_pins(record, hook)
-        approved = record.files.get(hook_id(hook), {})
-        named = {path: approved.get(path, ABSENT) for path in found}
-        return PinnedPaths(
-            named,
-            lambda: _named_pins(record, hook)[1],
-            record.project,
-            listed=_listed_folders(hook, record.project, named),
+        manifest, project = self.manifest, self.manifest.project
+        named = NamedPaths(hook, project)
+        approved = manifest.files.get(hook_id(hook), {})
+        folders = [path for path in approved if approved[path].kind is PinKind.FOLDER]
+        listed = dict.fromkeys((*named.folders, *(folders if named.listed else ())))
+        files = dict.fromkeys((*approved, *named.outside)).keys() - set(folders)
+        paths = StampedPaths(sorted(files), project, folders=folders, listed=listed)
+        return PinnedFiles(
+            approved, lambda: manifest.named_pins(hook)[1], project, paths
         )
 
     def renewed(self) -> bool:
@@ -355,33 +299,19 @@ class ProjectApproval:
 
         Only one with the same settings: others count from the next session on.
         """
-        stamp = file_stamp(self._path)
-        if stamp != self._record_stamp:
-            self._record_stamp = stamp
-            with suppress(StateFileError):
-                self._known = load_record(self._path) or self._known
-        elif not self._known.earlier:
+        stamp, manifest = file_stamp(self._path), None
+        if stamp == self._record_stamp and not self._has_earlier:
             return False
-        if self._known.version != VERSION:
+        self._record_stamp = stamp
+        with suppress(StateFileError):
+            record = load_record(self._path)
+            if record is not None and record.version == VERSION:
+                self._has_earlier = bool(record.earlier)
+                manifest = find_holding(self._path, record, self.manifest.settings)
+        if manifest is None or manifest.covers_the_same(self.manifest):
             return False
-        state = _holding_state(self._path, self._known, self.record.settings)
-        if state is None or state.covers_the_same(self.record):
-            return False
-        self.record, self.tree = state, self._pinned_tree(state)
+        self._follow(manifest)
         return True
-
-    def _pinned_tree(self, record: TrustRecord) -> PinnedPaths:
-        take = partial(pin_project, self._layers, record.project, known=record.tree)
-        return PinnedPaths(record.tree, take, record.project)
-
-
-def _listed_folders(hook: HookConfig, project: str, approved: Pins) -> list[str]:
-    """The folders of patterns and modules, and those in ``trustFiles``."""
-    folders = dict.fromkeys(named_paths(hook, project).folders)
-    if hook.trust_files:
-        kept = (one for one in approved if approved[one].kind is PinKind.FOLDER)
-        folders |= dict.fromkeys(kept)
-    return list(folders)
 
 
 class HookApproval:
@@ -390,7 +320,7 @@ class HookApproval:
     def __init__(self, project: ProjectApproval, hook: HookConfig) -> None:
         self._project = project
         self._hook = hook
-        self._record = project.record
+        self._manifest = project.manifest
         self._files = project.pinned_files(hook)
         self._callbacks: list[Callable[[], object]] = []
         self._stamp: Stamp = ()
@@ -424,13 +354,12 @@ class HookApproval:
 
     def environment(self) -> dict[str, str]:
         """Python's caches are kept where only this user can write."""
-        return private_cache(self._project.record.project, self._stamp)
+        return private_cache(self._project.manifest.project, self._stamp)
 
     def digest_of(self, path: str) -> str | None:
         """The approved digest of a file, if it is one of the hook's."""
-        tree, named = self._pins()
-        pin = tree.get(path) or named.get(path)
-        return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
+        pins = (pins.get(path) for pins in self._pins())
+        return next((pin.digest for pin in pins if pin and pin.digest), None)
 
     def has_files_in(self, folder: str) -> bool:
         """Whether any approved file of the hook is somewhere in a folder."""
@@ -442,15 +371,19 @@ class HookApproval:
         )
 
     def _pins(self) -> tuple[Pins, Pins]:
-        record = self._project.record
-        return record.tree, record.files.get(hook_id(self._hook), {})
+        manifest = self._project.manifest
+        return manifest.tree, manifest.files.get(hook_id(self._hook), {})
 
     def _check(self) -> tuple[str | None, Stamp]:
-        if hook_id(self._hook) not in self._project.record.files:
+        if hook_id(self._hook) not in self._project.manifest.files:
             # Another version of hookline ignored it, so nobody was shown it.
             return "it was not among the hooks that were approved", ()
         try:
-            self._follow_project()
+            if self._manifest is not self._project.manifest:
+                # Another hook's check found the project in another approved state.
+                self._manifest = self._project.manifest
+                self._files = self._project.pinned_files(self._hook)
+                self._did_not_hold()  # what is loaded is of the state before
             tree, tree_stamp = self._project.tree.check()
             files, files_stamp = self._files.check()
         # Whatever keeps files from being checked: they are not known to be the same.
@@ -458,16 +391,9 @@ class HookApproval:
             return f"its files could not be checked ({error!r})", ()
         return tree or files, (tree_stamp, files_stamp)
 
-    def _follow_project(self) -> None:
-        """Another hook's check may have found another approved state."""
-        if self._record is not self._project.record:
-            self._record = self._project.record
-            self._files = self._project.pinned_files(self._hook)
-            self._did_not_hold()  # what is loaded is of the state before
-
     def _did_not_hold(self) -> None:
         # What was compiled or loaded meanwhile may come from other files.
-        forget_caches(self._project.record.project)
+        forget_caches(self._project.manifest.project)
         for callback in self._callbacks:
             callback()
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from hookline._internal.state_files import (
+    file_name,
     locked,
     make_folder,
     read_private,
@@ -28,16 +30,20 @@ from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.places import record_path, record_problem, trust_folder
 
-from .pins import Pin, PinKind
+from .pins import Pin, PinKind, Pins, differences, pin_named_files, pin_project
 
-VERSION = 2
-"""Of the records; since 2 they pin what a command runs, and not the data it reads."""
+VERSION = 3
+"""Of the records; since 3 nothing in ``.hookline`` is left out for being a journal."""
 MAX_EARLIER = 24
 
+PlacedHook = tuple[HookEventName, str | None, HookConfig]
 
-class ApprovedSet(Struct, frozen=True, kw_only=True):
-    """What one approval covers, as a whole."""
 
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What one approval covers, as a whole: settings, and files by path and digest."""
+
+    project: str = ""
+    """Empty in earlier states of versions before 3, which do not count."""
     settings: dict[str, str] = {}
     """The content of each settings file as JSON, by its path."""
     tree: dict[str, Pin] = {}
@@ -46,33 +52,10 @@ class ApprovedSet(Struct, frozen=True, kw_only=True):
     """The other files that each hook names, by ``hook_id``."""
     trusted_at: str = ""
 
-    def covers_the_same(self, other: ApprovedSet) -> bool:
+    def covers_the_same(self, other: Manifest) -> bool:
         """Whether both cover the same settings and files."""
-        mine, others = ((one.settings, one.tree, one.files) for one in (self, other))
-        return mine == others
-
-
-class TrustRecord(ApprovedSet, frozen=True, kw_only=True):
-    """The state of one project when a person approved it, and earlier ones."""
-
-    project: str
-    earlier: tuple[ApprovedSet, ...] = ()
-    """Approved before: on another branch, say. The one last seen comes first."""
-    version: int = 1
-
-    def sets(self) -> list[TrustRecord]:
-        """Every approved state as a record of its own, the last one first."""
-        fields = ApprovedSet.__struct_fields__
-        return [
-            msgspec.structs.replace(
-                self, **{name: getattr(one, name) for name in fields}
-            )
-            for one in (self, *self.earlier)
-        ]
-
-    def with_settings(self, settings: dict[str, str]) -> TrustRecord | None:
-        """The last approved state with these settings."""
-        return next((one for one in self.sets() if one.settings == settings), None)
+        theirs = (other.settings, other.tree, other.files)
+        return (self.settings, self.tree, self.files) == theirs
 
     def pins(self) -> dict[str, Pin]:
         """All pinned files."""
@@ -82,6 +65,20 @@ class TrustRecord(ApprovedSet, frozen=True, kw_only=True):
     def digests(self) -> set[str]:
         """The digests of all pinned files."""
         return {pin.digest for pin in self.pins().values() if pin.kind is PinKind.FILE}
+
+    def named_pins(self, hook: HookConfig) -> tuple[Pins, Pins]:
+        """The files that one hook names or named: as approved, and now."""
+        approved = self.files.get(hook_id(hook), {})
+        return approved, pin_named_files(hook, self.project, approved=approved)
+
+    def holds(self) -> bool:
+        """Whether the project is in this state, to the byte."""
+        layers = self.layers()
+        tree = pin_project(layers, self.project, approved=self.tree)
+        hooks = (hook for layer in layers for _, _, hook in layer.hooks())
+        return not differences(self.tree, tree) and not any(
+            differences(*self.named_pins(hook)) for hook in hooks
+        )
 
     def layers(self) -> list[SettingsLayer]:
         """The approved settings."""
@@ -95,7 +92,16 @@ class TrustRecord(ApprovedSet, frozen=True, kw_only=True):
         return [placed for layer in self.layers() for placed in placed_hooks(layer)]
 
 
-PlacedHook = tuple[HookEventName, str | None, HookConfig]
+class TrustRecord(Manifest, frozen=True, kw_only=True):
+    """What a person approved in one project: the state last seen, and earlier ones."""
+
+    earlier: tuple[Manifest, ...] = ()
+    """Approved before: on another branch, say. The one last seen comes first."""
+    version: int = 1
+
+    def manifests(self) -> tuple[Manifest, ...]:
+        """Every approved state; each counts as a whole, a mix was never approved."""
+        return (self, *self.earlier)
 
 
 def placed_hooks(layer: SettingsLayer) -> list[PlacedHook]:
@@ -121,24 +127,32 @@ def load_record(path: str) -> TrustRecord | None:
     if content is None:
         return None
     try:
-        return msgspec.json.decode(content, type=TrustRecord)
+        record = msgspec.json.decode(content, type=TrustRecord)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateFileError(f"{path}: is not a valid trust record: {error}") from error
+    projects = {manifest.project for manifest in record.manifests()}
+    is_mixed = record.version == VERSION and len(projects) > 1
+    if is_mixed or not path.endswith(f"/{file_name(record.project)}.json"):
+        raise StateFileError(f"{path}: is the trust record of another project")
+    return record
 
 
-def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
-    """Write the record of a project, with copies of its small files."""
-    path = record_path(record.project)
-    if problem := record_problem(record.project):
-        raise StateFileError(f"{record.project}: {problem}")
+def save_record(manifest: Manifest, copies: Mapping[str, bytes]) -> None:
+    """Record what was approved, with copies of its small files."""
+    path = record_path(manifest.project)
+    if problem := record_problem(manifest.project):
+        raise StateFileError(f"{manifest.project}: {problem}")
     if path is None:
         raise StateFileError(
-            f"the state folder is unknown or inside {record.project}: "
+            f"the state folder is unknown or inside {manifest.project}: "
             "set HOME or XDG_STATE_HOME to a folder outside of it"
         )
     folder = os.path.dirname(path)  # noqa: PTH120
     with locked(folder):
-        record = _with_earlier(record, path)
+        before = None
+        with suppress(StateFileError):  # an unreadable one is forgotten
+            before = load_record(path)
+        record = _with_earlier(manifest, before)
         make_folder(f"{folder}/copies")
         for digest in record.digests() & copies.keys():
             if not os.path.exists(f"{folder}/copies/{digest}"):  # noqa: PTH110
@@ -147,33 +161,44 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
         _drop_unused_copies(folder)
 
 
-def put_first(path: str, state: TrustRecord) -> None:
-    """Remember that a project is in one of its approved states again.
+def find_holding(
+    path: str, record: TrustRecord, settings: dict[str, str] | None = None
+) -> Manifest | None:
+    """The first approved state, with these settings, that a project is in.
 
-    Where that cannot be written, the last approved one stays first.
+    It is put first from now on; where that cannot be written, the order stays.
     """
-    folder = os.path.dirname(path)  # noqa: PTH120
-    with suppress(StateFileError, OSError), locked(folder, wait=False) as is_locked:
-        record = load_record(path) if is_locked else None
-        if record and any(map(state.covers_the_same, record.sets())):
-            write_private(path, msgspec.json.encode(_with_earlier(state, path)))
+    for manifest in record.manifests():
+        if settings not in (None, manifest.settings) or not manifest.holds():
+            continue
+        if manifest is not record:
+            folder = os.path.dirname(path)  # noqa: PTH120
+            with (
+                suppress(StateFileError, OSError),
+                locked(folder, wait=False) as is_locked,
+            ):
+                current = load_record(path) if is_locked else None
+                if current and any(map(manifest.covers_the_same, current.manifests())):
+                    content = msgspec.json.encode(_with_earlier(manifest, current))
+                    write_private(path, content)
+        return manifest
+    return None
 
 
-def _with_earlier(record: TrustRecord, path: str) -> TrustRecord:
-    """The record, with what was approved before it; an unreadable one is forgotten."""
-    before = None
-    with suppress(StateFileError):
-        before = load_record(path)
-    sets = before.sets() if before is not None and before.version == VERSION else []
-    fields = ApprovedSet.__struct_fields__
+def _with_earlier(manifest: Manifest, before: TrustRecord | None) -> TrustRecord:
+    """A record of one state, with those that were approved before."""
+
+    def values(state: Manifest) -> dict[str, Any]:
+        return {name: getattr(state, name) for name in Manifest.__struct_fields__}
+
+    states = before.manifests() if before and before.version == VERSION else ()
     earlier = [
-        ApprovedSet(**{name: getattr(one, name) for name in fields})
-        for one in sets
-        if not one.covers_the_same(record)
+        Manifest(**values(state))
+        for state in states
+        if not state.covers_the_same(manifest)
     ]
-    return msgspec.structs.replace(
-        record, earlier=tuple(earlier[:MAX_EARLIER]), version=VERSION
-    )
+    newest = tuple(earlier[:MAX_EARLIER])
+    return TrustRecord(**values(manifest), earlier=newest, version=VERSION)
 
 
 def remove_record(project: str) -> bool:

@@ -10,13 +10,17 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import unified_diff
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
+from hookline.protocol.values import encode
 from hookline.settings.fields import REQUIRED_BY_TYPE
 from hookline.settings.lint_hooks import risky_variables
 from hookline.settings.model import HookConfig, HookSource, HookType, SettingsLayer
@@ -24,67 +28,52 @@ from hookline.settings.parse import parse_layer
 from hookline.settings.places import (
     PROJECT_FOLDER,
     Place,
+    is_within,
     record_path,
     record_problem,
 )
 from hookline.settings.read import read_settings
+from hookline.shell.uses import Role, modules_beside
 
-from .comparison import definition_diff, json_lines, text_lines, text_of
 from .pins import (
     ABSENT,
     MAX_PINNED_BYTES,
     MAX_TREE_ENTRIES,
-    HookFile,
+    NamedPaths,
     Pin,
     PinKind,
     TooManyFilesError,
-    Treatment,
     differences,
-    hook_files,
-    names_nothing,
+    is_python,
+    is_within_any,
     pin_named_files,
     pin_project,
 )
 from .records import (
     VERSION,
-    TrustRecord,
+    Manifest,
+    copy_of,
     hook_id,
     load_record,
     settings_texts,
 )
 
+MAX_COMPARED_LINES = 500
+"""Comparing takes time that grows with the square of the lines, and more."""
 _UNUSUAL = {
     PinKind.ABSENT: "does not exist; creating it is a change",
     PinKind.UNREADABLE: "cannot be read, so its content is not pinned",
     PinKind.OTHER: "is not a regular file, so its content is not pinned",
 }
-_UNPINNED = {
-    Treatment.UNPINNABLE: "cannot be pinned",
-    Treatment.DATA: "is data, and not pinned",
-}
 
 
 class Change(StrEnum):
-    """How a hook differs from its approval."""
+    """How a hook or a file differs from its approval."""
 
     NEW = "new"
     CHANGED = "changed"
     REMOVED = "removed"
     SAME = "trusted"
-
-
-class Snapshot(Struct, frozen=True):
-    """A project at one moment, ready to be recorded."""
-
-    record: TrustRecord
-    layers: list[SettingsLayer]
-    """Empty where the project has no settings."""
-    copies: dict[str, bytes]
-
-    @property
-    def has_hooks(self) -> bool:
-        """Whether there is anything that could run."""
-        return any(layer.groups for layer in self.layers)
 
 
 class Definition(Struct, frozen=True, kw_only=True):
@@ -126,7 +115,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     def lines(self) -> list[str]:
         """The definition as text, for a diff."""
         group = {"event": self.event.value, "matcher": self.matcher, **self.group}
-        return json_lines({"group": group, "hook": self.raw})
+        return _json_lines({"group": group, "hook": self.raw})
 
 
 class ReviewedHook(Struct, frozen=True, kw_only=True):
@@ -138,26 +127,8 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
     """Its approved definition, where that is different."""
     files: tuple[str, ...] = ()
     """The existing files that it names."""
-    names_nothing: bool = False
-    unpinned: tuple[HookFile, ...] = ()
-    """What it names and what is not pinned: data, and what cannot be known."""
-
-    def notes(self) -> Iterator[tuple[str, str]]:
-        """What an approval does not cover: of what, and the fact."""
-        hook = self.definition.hook
-        if self.change is Change.REMOVED:
-            return
-        if self.change is Change.CHANGED and self.before is None:
-            yield "", "it is the same, but files that it is approved with changed"
-        if hook.type is HookType.HTTP:
-            pinned = "what it does with them and what it answers is not pinned"
-            yield "", f"the service sees these events: {pinned}"
-        elif self.names_nothing and hook.type is not HookType.RULE:
-            pinned = "only the command itself is pinned, not the programs it runs"
-            yield "", f"no file of the project is named: {pinned}"
-        for file in self.unpinned:
-            why = f": {file.why}" if file.why else ""
-            yield file.path, f"{_UNPINNED[file.treatment]}{why}"
+    notes: tuple[tuple[str, str], ...] = ()
+    """What an approval does not cover: of which path, and the fact."""
 
 
 class PinnedFile(Struct, frozen=True, kw_only=True):
@@ -175,96 +146,6 @@ class PinnedFile(Struct, frozen=True, kw_only=True):
         return _UNUSUAL.get(self.pin.kind, "")
 
 
-class Review(Struct, frozen=True):
-    """A project, and what of it is approved."""
-
-    now: Snapshot
-    before: TrustRecord | None
-
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether there is nothing to approve."""
-        return is_unchanged(self.now, self.before)
-
-
-def review_project(project: str) -> Review:
-    """Compare a project with its approval; raises ``HooklineError``."""
-    path = record_path(project)
-    before = None
-    if path is not None and record_problem(project) is None:
-        before = load_record(path)
-    now = take_snapshot(project)
-    if before is not None and not is_unchanged(now, before):
-        before = before.with_settings(now.record.settings) or before
-    return Review(now, before)
-
-
-def take_snapshot(project: str) -> Snapshot:
-    """Read a project; raises ``SettingsError`` where it cannot be approved."""
-    place = Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
-    copies: dict[str, bytes] = {}
-    found = map(place.find, place.stems)
-    layers = [
-        parse_layer(read_settings(file), HookSource.PROJECT, file, project=project)
-        for file in found
-        if file is not None
-    ]
-    if not layers:
-        return Snapshot(TrustRecord(project=project), layers, copies)
-    try:
-        tree = pin_project(layers, project, copies)
-        files = {
-            hook_id(hook): pin_named_files(hook, project, copies)
-            for layer in layers
-            for _, _, hook in layer.hooks()
-        }
-    except TooManyFilesError as error:
-        problem = f"{error} holds more than {MAX_TREE_ENTRIES} files"
-        raise SettingsError(f"{problem}, too many to approve") from error
-    for pins in (tree, *files.values()):
-        for path, pin in pins.items():
-            if pin.kind is PinKind.TOO_LARGE:
-                limit = f"more than {MAX_PINNED_BYTES >> 20} MiB"
-                hint = "move it out of .hookline, or write '!path' into trustFiles"
-                problem = f"is too large to approve ({limit}): {hint}"
-                raise SettingsError(problem, path)
-    record = TrustRecord(
-        project=project,
-        settings=settings_texts(layers),
-        tree=tree,
-        files=files,
-        trusted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-    )
-    return Snapshot(record, layers, copies)
-
-
-def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook]:
-    """Every hook of the project and of the approval."""
-    before = before or TrustRecord(project=now.record.project)
-    old = [one for layer in before.layers() for one in _definitions(layer)]
-    new = [one for layer in now.layers for one in _definitions(layer)]
-    found = [_reviewed(one, old, now, before) for one in new]
-    shown = [*new, *(one.before for one in found)]
-    gone = (
-        ReviewedHook(change=Change.REMOVED, definition=one)
-        for one in old
-        if one not in shown
-    )
-    return [*found, *gone]
-
-
-def other_settings(layers: list[SettingsLayer]) -> dict[str, dict[str, Any]]:
-    """What each settings file says beside its hooks, as it is written."""
-    return {
-        layer.file or "": {
-            key: value
-            for key, value in layer.raw.items()
-            if key != "hooks" and (key, value) != ("enableHooks", True)
-        }
-        for layer in layers
-    }
-
-
 class ChangedOptions(Struct, frozen=True):
     """What a settings file says beside its hooks, where that is not as approved."""
 
@@ -275,76 +156,197 @@ class ChangedOptions(Struct, frozen=True):
 
     def diff(self) -> list[str]:
         """The change, in lines."""
-        return definition_diff(json_lines(self.before), json_lines(self.now))
+        return definition_diff(_json_lines(self.before), _json_lines(self.now))
 
 
-def changed_options(now: Snapshot, before: TrustRecord | None) -> list[ChangedOptions]:
-    """The settings files with other options than were approved."""
-    old = other_settings(before.layers() if before else [])
-    new = other_settings(now.layers)
-    found = [
-        ChangedOptions(file, old.get(file, {}), new.get(file, {}))
-        for file in {**old, **new}
-    ]
-    return [one for one in found if one.before != one.now]
+class Review(Struct, frozen=True, kw_only=True):
+    """A project as it was read once, and what of it is approved."""
 
-
-def pinned_files(now: Snapshot, before: TrustRecord | None) -> list[PinnedFile]:
-    """Everything that is approved with the hooks, but for plain folders."""
-    old = {} if before is None else before.pins()
-    return [
-        PinnedFile(
-            path=path,
-            pin=pin,
-            size=_size(path, pin, now.copies),
-            change=_change(old.get(path), pin),
-        )
-        for path, pin in sorted(now.record.pins().items())
-        if pin.kind is not PinKind.FOLDER or pin.link is not None
-    ]
-
-
-def content_lines(file: PinnedFile, copies: dict[str, bytes]) -> list[str]:
-    """The text of a file as it was read for the approval, in lines."""
-    text = text_of(copies.get(file.pin.digest), file.pin)
-    if text is None:
-        return [f"(not text, or too long to show; SHA-256 {file.pin.digest})"]
-    return text_lines(text)
-
-
-def changed_files(
-    now: Snapshot, before: TrustRecord | None
-) -> list[tuple[str, Pin, Pin]]:
-    """The paths that changed since they were approved, with old and new pin."""
-    if before is None:
-        return []
-    old, new = before.pins(), now.record.pins()
-    return [
-        (path, old.get(path, ABSENT), new.get(path, ABSENT))
-        for path in differences(old, new)
-    ]
-
-
-def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
+    manifest: Manifest
+    """What an approval would record."""
+    layers: list[SettingsLayer]
+    """Empty where the project has no settings."""
+    copies: dict[str, bytes]
+    before: Manifest | None = None
+    is_unchanged: bool = False
     """Whether there is nothing to approve."""
-    if before is None:
-        return not now.has_hooks
-    if not now.layers or before.version != VERSION:
-        return False
-    return any(
-        now.record.settings == one.settings and not changed_files(now, one)
-        for one in before.sets()
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether there is anything that could run."""
+        return any(layer.groups for layer in self.layers)
+
+    def hooks(self) -> list[ReviewedHook]:
+        """Every hook of the project and of the approval."""
+        layers = self.before.layers() if self.before else ()
+        approved = [hook for layer in layers for hook in _definitions(layer)]
+        defined = [hook for layer in self.layers for hook in _definitions(layer)]
+        changed = {path for path, _, _ in self.changed_files()}
+        reviewed = [self._reviewed(hook, approved, changed) for hook in defined]
+        covered = [*defined, *(hook.before for hook in reviewed)]
+        removed = (
+            ReviewedHook(change=Change.REMOVED, definition=hook)
+            for hook in approved
+            if hook not in covered
+        )
+        return [*reviewed, *removed]
+
+    def _reviewed(
+        self, now: Definition, approved: list[Definition], changed: set[str]
+    ) -> ReviewedHook:
+        hook, name = now.hook, (now.event, now.hook.name)
+        pins = self.manifest.files[hook_id(hook)]
+        notes = list(_notes(hook, self.manifest.project))
+        change, before = Change.NEW, None
+        if now in approved and self.before is not None:
+            files = self.before.files.get(hook_id(hook), {}).keys()
+            change = Change.SAME
+            if files & changed or self.before.tree != self.manifest.tree:
+                change = Change.CHANGED
+                text = "it is the same, but files that it is approved with changed"
+                notes.insert(0, ("", text))
+        else:
+            same_name = (d for d in approved if (d.event, d.hook.name) == name)
+            before = next(same_name, None)
+            change = Change.CHANGED if before is not None else Change.NEW
+        return ReviewedHook(
+            change=change,
+            definition=now,
+            before=before,
+            files=tuple(path for path in pins if pins[path].kind is PinKind.FILE),
+            notes=tuple(notes),
+        )
+
+    def changed_options(self) -> list[ChangedOptions]:
+        """The settings files with other options than were approved."""
+        old = _other_settings(self.before.layers() if self.before else [])
+        new = _other_settings(self.layers)
+        return [
+            ChangedOptions(file, old.get(file, {}), new.get(file, {}))
+            for file in {**old, **new}
+            if old.get(file, {}) != new.get(file, {})
+        ]
+
+    def pinned_files(self) -> list[PinnedFile]:
+        """Everything that is approved with the hooks, but for plain folders."""
+        approved = {} if self.before is None else self.before.pins()
+        files = []
+        for path, pin in sorted(self.manifest.pins().items()):
+            if pin.kind is PinKind.FOLDER and pin.link is None:
+                continue
+            size = None
+            if pin.digest in self.copies:
+                size = len(self.copies[pin.digest])
+            elif pin.kind is PinKind.FILE:
+                with suppress(OSError):
+                    size = os.stat(path).st_size  # noqa: PTH116
+            known = Change.SAME if approved.get(path) == pin else Change.CHANGED
+            change = known if path in approved else Change.NEW
+            files.append(PinnedFile(path=path, pin=pin, size=size, change=change))
+        return files
+
+    def changed_files(self) -> list[tuple[str, Pin, Pin]]:
+        """The paths that changed since they were approved, with old and new pin."""
+        if self.before is None:
+            return []
+        old, new = self.before.pins(), self.manifest.pins()
+        return [
+            (path, old.get(path, ABSENT), new.get(path, ABSENT))
+            for path in differences(old, new)
+        ]
+
+    def content_lines(self, file: PinnedFile) -> list[str]:
+        """The text of a file as it was read for the approval, in lines."""
+        text = _text_of(self.copies.get(file.pin.digest), file.pin)
+        if text is None:
+            return [f"(not text, or too long to show; SHA-256 {file.pin.digest})"]
+        return _text_lines(text)
+
+    def file_diff(
+        self, name: str, old: Pin, new: Pin, *, quick: bool = False
+    ) -> list[str]:
+        """The diff of a file, in lines; a note where no line tells the change."""
+        lines = []
+        if old.kind is not new.kind:
+            lines.append(f"was {old.kind}, is {new.kind}")
+        if old.link != new.link:
+            lines.append(f"link: was {old.link!r}, is {new.link!r}")
+        if old.mode != new.mode and old.kind is new.kind:
+            lines.append(f"permissions: were {old.mode:o}, are {new.mode:o}")
+        if PinKind.FILE not in {old.kind, new.kind} or old.digest == new.digest:
+            return lines
+        before = _text_of(copy_of(old.digest), old)
+        after = _text_of(self.copies.get(new.digest), new)
+        if before is None or after is None:
+            return [*lines, "its bytes changed (not text, or too long to show)"]
+        names = (f"{name} (trusted)", f"{name} (now)")
+        old_lines, new_lines = _text_lines(before), _text_lines(after)
+        diff = list(_line_diff(old_lines, new_lines, names, quick=quick))
+        return [*lines, *(diff or ["its bytes changed, and no line that can be shown"])]
+
+
+def review_project(project: str) -> Review:
+    """Compare a project with its approval; raises ``HooklineError``."""
+    path, record = record_path(project), None
+    if path is not None and record_problem(project) is None:
+        record = load_record(path)
+    now = _read_project(project)
+    if record is None:
+        return replace(now, is_unchanged=not now.has_hooks)
+    pins, settings = now.manifest.pins(), now.manifest.settings
+    alike = [state for state in record.manifests() if state.settings == settings]
+    is_unchanged = (
+        bool(now.layers)
+        and record.version == VERSION
+        and any(not differences(state.pins(), pins) for state in alike)
     )
+    before = record if is_unchanged or not alike else alike[0]
+    return replace(now, before=before, is_unchanged=is_unchanged)
+
+
+def _read_project(project: str) -> Review:
+    """Read a project; raises ``SettingsError`` where it cannot be approved."""
+    place = Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
+    copies: dict[str, bytes] = {}
+    layers = [
+        parse_layer(read_settings(file), HookSource.PROJECT, file, project=project)
+        for file in map(place.find, place.stems)
+        if file is not None
+    ]
+    if not layers:
+        return Review(manifest=Manifest(project=project), layers=[], copies={})
+    try:
+        tree = pin_project(layers, project, copies)
+        files = {
+            hook_id(hook): pin_named_files(hook, project, copies)
+            for layer in layers
+            for _, _, hook in layer.hooks()
+        }
+    except TooManyFilesError as error:
+        problem = f"{error} holds more than {MAX_TREE_ENTRIES} files"
+        raise SettingsError(f"{problem}, too many to approve") from error
+    manifest = Manifest(
+        project=project,
+        settings=settings_texts(layers),
+        tree=tree,
+        files=files,
+        trusted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+    )
+    for path, pin in manifest.pins().items():
+        if pin.kind is PinKind.TOO_LARGE:
+            limit = f"more than {MAX_PINNED_BYTES >> 20} MiB"
+            hint = "move it out of .hookline, or write '!path' into trustFiles"
+            raise SettingsError(f"is too large to approve ({limit}): {hint}", path)
+    return Review(manifest=manifest, layers=layers, copies=copies)
 
 
 def _definitions(layer: SettingsLayer) -> Iterator[Definition]:
     """The hooks of a layer; parsed one by one, so that each keeps what is written."""
-    hooks = layer.raw.get("hooks")
-    for name, groups in hooks.items() if isinstance(hooks, dict) else ():
-        for group in filter(_is_object, groups if isinstance(groups, list) else ()):
-            listed = group.get("hooks")
+    events = layer.raw.get("hooks")
+    for name, groups in events.items() if isinstance(events, dict) else ():
+        for group in _objects(groups):
             others = {k: v for k, v in group.items() if k not in {"hooks", "matcher"}}
-            for raw in filter(_is_object, listed if isinstance(listed, list) else ()):
+            for raw in _objects(group.get("hooks")):
                 alone = {"hooks": {name: [{**group, "hooks": [raw]}]}}
                 for event, parsed, hook in parse_layer(alone, layer.source).hooks():
                     yield Definition(
@@ -356,51 +358,119 @@ def _definitions(layer: SettingsLayer) -> Iterator[Definition]:
                     )
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
+def _objects(values: Any) -> list[dict[str, Any]]:
+    values = values if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, dict)]
 
 
-def _reviewed(
-    now: Definition, old: list[Definition], snapshot: Snapshot, before: TrustRecord
-) -> ReviewedHook:
-    hook = now.hook
-    named = snapshot.record.files[hook_id(hook)]
-    same_name = [
-        one for one in old if (one.event, one.hook.name) == (now.event, hook.name)
-    ]
-    change, former = Change.NEW, None
-    if now in old:
-        approved = before.files.get(hook_id(hook), {}).keys()
-        changed = approved & set(differences(before.pins(), snapshot.record.pins()))
-        is_same = before.tree == snapshot.record.tree and not changed
-        change = Change.SAME if is_same else Change.CHANGED
-    elif same_name:
-        change, former = Change.CHANGED, same_name[0]
-    return ReviewedHook(
-        change=change,
-        definition=now,
-        before=former,
-        files=tuple(path for path, pin in named.items() if pin.kind is PinKind.FILE),
-        names_nothing=names_nothing(hook, snapshot.record.project),
-        unpinned=tuple(
-            file
-            for file in hook_files(hook, snapshot.record.project)
-            if file.treatment is not Treatment.PINNED
-        ),
-    )
+def _other_settings(layers: list[SettingsLayer]) -> dict[str, dict[str, Any]]:
+    """What each settings file says beside its hooks, as it is written."""
+    return {
+        layer.file or "": {
+            key: value
+            for key, value in layer.raw.items()
+            if key != "hooks" and (key, value) != ("enableHooks", True)
+        }
+        for layer in layers
+    }
 
 
-def _change(old: Pin | None, new: Pin) -> Change:
-    if old is None:
-        return Change.NEW
-    return Change.SAME if old == new else Change.CHANGED
+def _notes(hook: HookConfig, project: str) -> Iterator[tuple[str, str]]:
+    """What an approval of a hook does not cover: of which path, and the fact."""
+    named = NamedPaths(hook, project)
+    pinned = dict.fromkeys((*named.roles, *named.listed))
+    if hook.type is HookType.HTTP:
+        text = "what it does with them and what it answers is not pinned"
+        yield "", f"the service sees these events: {text}"
+    elif hook.type is not HookType.RULE and not any(
+        os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
+        for path in pinned
+    ):
+        text = "only the command itself is pinned, not the programs it runs"
+        yield "", f"no file of the project is named: {text}"
+    unpinned: dict[tuple[str, str], None] = {}
+    folders = [f"{project}/{PROJECT_FOLDER}", *named.listed]
+    for path in named.roles:
+        if os.path.isdir(path) and not is_within_any(path, folders):  # noqa: PTH112
+            why = "it is a folder: list it in trustFiles if code is loaded from there"
+            unpinned[path, why] = None
+    for use in named.unpinned:
+        is_data = use.path not in pinned and os.path.isfile(use.path)  # noqa: PTH113
+        if use.why or is_data:
+            unpinned[use.path, use.why] = None
+    for script, role in named.roles.items():
+        is_script = role is Role.CODE and hook.type is not HookType.CEDAR
+        if not is_script or is_within(script, folders[0]) or not is_python(script):
+            continue
+        for module in modules_beside(script):
+            is_pinned = any(is_within(path, module) for path in pinned)
+            if not is_pinned and not is_within_any(module, folders):
+                name = os.path.basename(script)  # noqa: PTH119
+                why = f"{name} can import it: move both into .hookline, or list it in "
+                unpinned[module, f"{why}trustFiles"] = None
+    for path, why in unpinned:
+        yield path, f"cannot be pinned: {why}" if why else "is data, and not pinned"
 
 
-def _size(path: str, pin: Pin, copies: dict[str, bytes]) -> int | None:
+def _text_lines(text: str) -> list[str]:
+    """The lines as programs see them: a form feed, say, ends none."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _json_lines(value: dict[str, Any]) -> list[str]:
+    """Settings as indented JSON, in lines."""
+    return msgspec.json.format(encode(value), indent=2).decode().split("\n")
+
+
+def definition_diff(
+    before: list[str], now: list[str], *, quick: bool = False
+) -> list[str]:
+    """The diff of definitions or of other settings, in lines."""
+    names = ("trusted", "now")
+    return list(_line_diff(before, now, names, context=100, quick=quick))
+
+
+def _line_diff(
+    old: list[str],
+    new: list[str],
+    names: tuple[str, str],
+    *,
+    context: int = 3,
+    quick: bool = False,
+) -> Iterator[str]:
+    """A unified diff; a quick one, or one of long texts, has a single hunk."""
+    if old == new:
+        return
+    if not quick and max(len(old), len(new)) <= MAX_COMPARED_LINES:
+        yield from unified_diff(old, new, *names, lineterm="", n=context)
+        return
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    gone, added = (side[head : len(side) - tail] for side in (old, new))
+    start = max(0, head - context)
+    before, after = old[start:head], old[head + len(gone) :][:context]
+    around = len(before) + len(after)
+    yield from (f"--- {names[0]}", f"+++ {names[1]}")
+    sizes = (len(gone) + around, len(added) + around)
+    yield f"@@ -{start + 1},{sizes[0]} +{start + 1},{sizes[1]} @@"
+    marked = ((" ", before), ("-", gone), ("+", added), (" ", after))
+    yield from (f"{mark}{line}" for mark, lines in marked for line in lines)
+
+
+def _common(old: list[str], new: list[str]) -> int:
+    """How many lines both start with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    different = (at for at, (a, b) in pairs if a != b)
+    return next(different, min(len(old), len(new)))
+
+
+def _text_of(content: bytes | None, pin: Pin) -> str | None:
+    """The content of a pinned file, None where it is not text or was not kept."""
     if pin.kind is not PinKind.FILE:
+        return ""
+    if content is None:
         return None
-    if pin.digest in copies:
-        return len(copies[pin.digest])
-    with suppress(OSError):
-        return os.stat(path).st_size  # noqa: PTH116
-    return None
+    # A few odd bytes keep no shell from running a script: they must not hide it.
+    text = content.decode("utf-8", "replace")
+    odd = sum(c == "\ufffd" or not (c.isprintable() or c.isspace()) for c in text)
+    return text if odd * 10 <= len(text) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.trust.comparison import MAX_COMPARED_LINES, definition_diff
+from hookline.trust.review import MAX_COMPARED_LINES, definition_diff
 
 
 def applied(old: list[str], diff: list[str]) -> list[str]:
