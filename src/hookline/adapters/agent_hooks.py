@@ -24,6 +24,7 @@ from hookline.agent import (
 )
 from hookline.config import Config
 from hookline.errors import MissingExtraError
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.translators.passthrough import StableTranslator
 
 try:
@@ -195,7 +196,7 @@ def _begun(turn: HookedTurn, content: Any) -> Verdict:
 
 def _said(reason: str | None) -> str:
     """A reason for the host; it keeps a prefix for itself."""
-    text = reason or "Blocked by hook"
+    text = reason or BLOCKED_BY_HOOK
     return text.replace("host_error:", "host_error ", 1)
 
 

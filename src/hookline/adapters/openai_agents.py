@@ -32,6 +32,7 @@ from hookline.agent import (
     session_of,
 )
 from hookline.errors import MissingExtraError
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.values import same_json
 from hookline.translators.openai import OpenAITranslator
 
@@ -192,7 +193,7 @@ class _Run:
         """The reason of a subagent that hooks refused; their stop is that of all."""
         if turn.stopped:
             self.run.stop(turn.stop_reason)
-        return turn.reason or "Blocked by hook"
+        return turn.reason or BLOCKED_BY_HOOK
 
 
 def _input_of(arguments: str) -> dict[str, Any]:

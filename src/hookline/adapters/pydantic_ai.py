@@ -27,6 +27,7 @@ from hookline.agent import (
 )
 from hookline.agent.tool_calls import content_text, refused_result
 from hookline.errors import MissingExtraError
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.translators.messages import RequestChanges
 from hookline.translators.passthrough import StableTranslator
 from hookline.translators.stable import LLMMessage
@@ -429,7 +430,7 @@ class _HookedModel(WrapperModel):
         elif call.text and call.stop_reason is None:
             response = given.answer(call.text)
         if response is None:
-            state.refusal = call.stop_reason or call.reason or "Blocked by hook"
+            state.refusal = call.stop_reason or call.reason or BLOCKED_BY_HOOK
             return given.refusal(state.refusal)
         if given.is_answer(response):
             await state.settle(given.text_of(response))

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import HookOutput
+from hookline.protocol.outputs import BLOCKED_BY_HOOK, HookOutput
 from hookline.protocol.results import ProcessedHookResult, blocking_reasons
 from hookline.protocol.values import encode, key_text, restored, same_json
 from hookline.settings.model import OnFailure
@@ -339,7 +339,7 @@ class HookedToolCall(Struct):
         if before.should_stop:
             refusal = _stopped(before)
         elif before.blocked:
-            refusal = _blocked(before.reason or "Blocked by hook")
+            refusal = _blocked(before.reason or BLOCKED_BY_HOOK)
         elif before.ask:
             said = (output.own_reason, before.system_message, before.user_message)
             texts = (text for text in said if text and text.strip())

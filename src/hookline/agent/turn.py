@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators.stable import HookTranslator
 
@@ -172,7 +173,7 @@ class HookedTurn(HookedRun):
     @property
     def ended(self) -> str | None:
         """Why every further call is refused: a block or a stop ended the turn."""
-        return (self.reason or "Blocked by hook") if self.refused else None
+        return (self.reason or BLOCKED_BY_HOOK) if self.refused else None
 
     @property
     def reason(self) -> str | None:

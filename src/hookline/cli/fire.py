@@ -19,6 +19,7 @@ from hookline.protocol.results import (
     make_empty_success_result,
 )
 from hookline.protocol.values import encode
+from hookline.protocol.verdict import Word, event_verdict, hook_verdict
 from hookline.settings.model import HookType
 
 from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input
@@ -191,7 +192,7 @@ BACKGROUND_S = 2.0
 def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
     """Print what was decided and what each hook did."""
     hooks = result.aggregated.hook_results
-    print(f"{event.value}: {_headline(result)}")
+    print(f"{event.value}: {_headline(event, result)}")
     for hook in hooks:
         print(f"  {_outcome(hook)} {printable(hook.hook_name)} ({_facts(hook)})")
     for label, text in _effects(result):
@@ -241,29 +242,31 @@ def _facts(hook: HookExecutionResult) -> str:
     return f"{hook.source}, {format_duration(hook.duration)}{again}"
 
 
-def _headline(result: ProcessedHookResult) -> str:
-    if result.should_stop:
-        return f"{paint('stopped', 'red')}: {printable_text(result.stop_reason or '')}"
-    if result.blocked:
-        return f"{paint('blocked', 'red')}: {printable_text(result.reason or '')}"
-    if result.ask:
-        reason = result.final_output and result.final_output.reason
-        text = reason or result.system_message or "the user has to decide"
-        return f"{paint('ask', 'yellow')}: {printable_text(text)}"
+def _headline(event: HookEventName, result: ProcessedHookResult) -> str:
+    verdict = event_verdict(event, result)
+    reason = verdict.reason
+    match verdict.word:
+        case Word.STOPPED | Word.BLOCKED:
+            return f"{paint(verdict.word, 'red')}: {printable_text(reason or '')}"
+        case Word.ASK:
+            question = reason or "the user has to decide"
+            return f"{paint('ask', 'yellow')}: {printable_text(question)}"
+    # What hooks changed is shown below; errors too.
     note = "" if result.aggregated.hook_results else ", no hook ran"
     return f"{paint('allowed', 'green')}{note}"
 
 
+_OUTCOMES = {
+    Word.NOT_WAITED_FOR: ("started", "green"),
+    Word.WOULD_BLOCK: ("would block", "yellow"),
+    Word.STOPPED: ("stop", "red"),
+    Word.BLOCKED: ("block", "red"),
+    Word.FAILED: ("failed", "yellow"),
+}
+
+
 def _outcome(hook: HookExecutionResult) -> str:
-    if hook.is_async:
-        return paint("started", "green")
-    if hook.would_block:
-        return paint("would block", "yellow")
-    if hook.output is not None and hook.output.is_blocking:
-        return paint("block", "red")
-    if hook.failed:
-        return paint("failed", "yellow")
-    return paint("ok", "green")
+    return paint(*_OUTCOMES.get(hook_verdict(hook).word, ("ok", "green")))
 
 
 def _effects(result: ProcessedHookResult) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,8 @@ from msgspec import structs
 from hookline.errors import HooklineError
 from hookline.journal import query
 from hookline.journal.store import identity
+from hookline.protocol.events import HookEventName, known_event
+from hookline.protocol.verdict import Word, recorded_verdict
 
 from . import journal
 from .common import Options, Parser, at_least, log_to_stderr, note
@@ -262,7 +264,7 @@ def _print_details(full: query.FullEntry, project: str) -> None:
     print(f"\ninput{_marks(entry.input_masked, entry.input_cut, entry.input_bytes)}")
     _print_indented(pretty_json(full.input), 2)
     for place, hook in enumerate(full.hooks, 1):
-        _print_hook(place, hook)
+        _print_hook(place, hook, known_event(full.entry.event))
     if full.final_output is not None:
         print(f"\nmerged output{_marks(entry.output_masked, entry.output_cut)}")
         _print_indented(pretty_json(full.final_output), 2)
@@ -294,7 +296,7 @@ def _plan(plan: dict[str, Any] | None) -> str:
     return f"{'one after another' if plan['sequential'] else 'in parallel'}: {names}"
 
 
-def _print_hook(place: int, hook: dict[str, Any]) -> None:
+def _print_hook(place: int, hook: dict[str, Any], event: HookEventName | None) -> None:
     facts = [hook["source"], hook["type"], format_duration(hook["duration_ms"])]
     if hook["exit_code"] is not None:
         facts.insert(2, f"exit status {hook['exit_code']}")
@@ -304,7 +306,7 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
         facts.append("asked again about the final input")
     if hook["async"]:
         facts.append("not waited for" if hook["ended"] else "not waited for, no result")
-    name, outcome = one_line(hook["name"]), _outcome(hook)
+    name, outcome = one_line(hook["name"]), _outcome(event, hook)
     print(f"\nhook {place}: {name} ({one_line(', '.join(facts))}) {outcome}")
     if hook["error"]:
         print(f"  error: {printable_text(hook['error'])}")
@@ -321,15 +323,17 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
             _print_indented(hook[stream], 4)
 
 
-def _outcome(hook: dict[str, Any]) -> str:
-    for name, text, style in (
-        ("would_block", "would block", "yellow"),
-        ("blocked", "blocked", "red"),
-        ("failed", "failed", "yellow"),
-    ):
-        if hook[name]:
-            return paint(text, style)
-    return paint("ok", "green")
+_OUTCOMES = {
+    Word.WOULD_BLOCK: ("would block", "yellow"),
+    Word.STOPPED: ("stopped", "red"),
+    Word.BLOCKED: ("blocked", "red"),
+    Word.FAILED: ("failed", "yellow"),
+}
+
+
+def _outcome(event: HookEventName | None, hook: dict[str, Any]) -> str:
+    word = recorded_verdict(event, hook).word
+    return paint(*_OUTCOMES.get(word, ("ok", "green")))
 
 
 def _marks(masked: bool, truncated: bool, size: int | None = None) -> str:

@@ -23,12 +23,12 @@ from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
 from hookline.engine.system import HookSystem
 from hookline.journal.query import EventKind, FullEntry, JournalReader
-from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
+from hookline.journal.rows import masked_verdict
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.outputs import CHANGING, HookOutput
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 from hookline.protocol.values import decode, same_json
+from hookline.protocol.verdict import EFFECT_LABELS, Verdict, hook_verdict
 
 from . import journal
 from .common import Options, Parser, at_least, load_config, log_to_stderr
@@ -160,7 +160,7 @@ async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
     result = ProcessedHookResult(aggregated=make_empty_success_result())
     if system is not None:  # else hooks are disabled
         result = await system.event_handler.fire(event, full.input)
-    after = verdict_of(event, result)
+    after = masked_verdict(event, result)
     return Replayed(
         entry=full.entry,
         before=full.decided,
@@ -177,14 +177,9 @@ def _deciding(result: ProcessedHookResult) -> Iterator[str]:
     names = (
         hook.hook_name
         for hook in result.aggregated.hook_results
-        if hook.output is not None and not hook.observed and _decides(hook.output)
+        if hook_verdict(hook).decides
     )
     return iter(dict.fromkeys(names))
-
-
-def _decides(output: HookOutput) -> bool:
-    decides = output.is_blocking or output.asks or output.stops
-    return decides or not CHANGING.isdisjoint(output.hook_specific_output)
 
 
 def _compare(before: Verdict, after: Verdict) -> list[Change]:

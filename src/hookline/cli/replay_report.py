@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.journal.query import Entry, EventKind
-from hookline.journal.rows import Verdict
+from hookline.protocol.verdict import Verdict
 
 from . import journal
 from .common import Options

@@ -13,6 +13,7 @@ from hookline.bus.contracts import HookExecutionResponse, RequestHandler, subjec
 from hookline.bus.server import RequestServer
 from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
+from hookline.protocol.verdict import Verdict
 
 from . import connection
 from .common import (
@@ -188,11 +189,17 @@ def _logged(handle: RequestHandler) -> RequestHandler:
 
 def _log_request(payload: Any, response: HookExecutionResponse, took_ms: float) -> None:
     name = payload.get("eventName") if isinstance(payload, dict) else None
-    error = response.get("error")
+    error, processed = response.get("error"), response.get("processed") or {}
+    verdict = Verdict(
+        blocked=bool(processed.get("blocked")),
+        stop=bool(processed.get("shouldStop")),
+        ask=bool(processed.get("ask")),
+        failed=bool(error),
+    )
     request = {
         "event": name,
         "correlation_id": response["correlationId"],
-        "verdict": _outcome(response),
+        "verdict": verdict.word.value,
         "error": error["code"] if error else None,
         "duration_ms": round(took_ms, 1),
     }
@@ -200,12 +207,3 @@ def _log_request(payload: Any, response: HookExecutionResponse, took_ms: float) 
     # %r: a request must not be able to forge lines in the log.
     text = "%.60r %.80r %s: %s %.1f ms" if failed else "%.60r %.80r %s%.0s %.1f ms"
     _log.info(text, *request.values(), extra={"request": request})
-
-
-def _outcome(response: HookExecutionResponse) -> str:
-    processed = response.get("processed") or {}
-    if processed.get("blocked"):
-        return "blocked"
-    if processed.get("shouldStop"):
-        return "stopped"
-    return "failed" if response.get("error") else "allowed"

@@ -12,6 +12,7 @@ from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EventFirer, Fields
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.protocol.verdict import Word, hook_verdict
 from hookline.translators.stable import LLMRequest
 
 
@@ -71,17 +72,14 @@ class ReportingHooks(EventFirer):
 
 def _action(hook: HookExecutionResult, fields: Fields) -> tuple[str, str]:
     """What a hook did in one word, and in detail."""
-    output = hook.output
-    if hook.failed:
-        return "failed", hook.error or ""
+    verdict, output = hook_verdict(hook), hook.output
+    match verdict.word:
+        case Word.FAILED | Word.STOPPED | Word.BLOCKED:
+            return verdict.word, verdict.reason or ""
+        case Word.ASK:
+            return "asked", verdict.reason or ""
     if output is None:
         return "allowed", "asked again: another hook changed it" if hook.recheck else ""
-    if output.stops:
-        return "stopped", output.effective_stop_reason
-    if output.is_blocking:
-        return "blocked", output.effective_reason
-    if output.asks:
-        return "asked", output.own_reason or ""
     return _change(output, fields)
 
 

@@ -28,6 +28,7 @@ from hookline.protocol.results import (
     HookExecutionResult,
     ProcessedHookResult,
 )
+from hookline.protocol.verdict import event_verdict
 
 _MOST_SHOWN = {"message": 1000, "error": 1000}
 """What says what to do is shown whole, within reason."""
@@ -220,16 +221,14 @@ def _human_line(
     results = result.aggregated.hook_results
     if not results:
         return f"{line}: 0 hooks matched, skipped"
-    if result.blocked:
-        verdict = f"blocked ({result.reason})"
-    elif result.should_stop:
-        verdict = f"stopped ({result.stop_reason})"
+    verdict = event_verdict(event, result)
+    if verdict.ends:
+        outcome = f"{verdict.word} ({verdict.reason})"
     else:
-        verdict = "success" if result.aggregated.success else "failure"
-        final = result.final_output
+        outcome = "success" if result.aggregated.success else "failure"
         for key in ("llm_response", "llm_request", "tool_input"):
-            if final is not None and key in final.hook_specific_output:
-                verdict += f" (modified {key.partition('_')[2]})"
+            if key in verdict.effects:
+                outcome += f" (modified {key.partition('_')[2]})"
                 break
     hooks = f"{len(results)} hook{'' if len(results) == 1 else 's'}"
-    return f"{line}: {hooks}, {result.aggregated.total_duration:.0f}ms, {verdict}"
+    return f"{line}: {hooks}, {result.aggregated.total_duration:.0f}ms, {outcome}"

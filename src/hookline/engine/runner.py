@@ -234,7 +234,7 @@ def _verdict_only(result: HookExecutionResult) -> HookExecutionResult:
 
 def verdict_part(said: HookOutput | None) -> HookOutput | None:
     """What counts of a second answer: only a block, a question or a stop."""
-    if said is None or not (said.is_blocking or said.asks or said.stops):
+    if said is None or not said.decides:
         return None
     return HookOutput(
         decision=None if said.decision is Decision.ALLOW else said.decision,

@@ -194,9 +194,7 @@ def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionRes
         return read
     message = read.output.system_message
     output = structs.replace(read.output, system_message=None)
-    if output.effective_reason == NO_REASON and (
-        output.asks or output.is_blocking or output.stops
-    ):
+    if output.decides and output.effective_reason == NO_REASON:
         # The question, or why: a model or a person may be told nothing else.
         output = structs.replace(output, reason=message)
     rest = {key: value for key, value in said.items() if key != "systemMessage"}
@@ -206,7 +204,7 @@ def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionRes
 def _asking(result: HookExecutionResult, unclear: str) -> HookExecutionResult:
     """Let a person decide what the hook could not judge, unless it blocks or asks."""
     said = result.output
-    if said is not None and (said.is_blocking or said.asks or said.stops):
+    if said is not None and said.decides:
         return result
     reason = f"hook {result.hook_name!r} cannot judge this call: {unclear}"
     asks = {**(result.raw_output or {}), "decision": "ask", "reason": reason}

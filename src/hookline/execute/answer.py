@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from hookline.plan import RegisteredHook, RunEnd
-from hookline.protocol.outputs import read_decision, read_output
+from hookline.protocol.outputs import BLOCKED_BY_HOOK, read_decision, read_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import TooDeepError, decode
 from hookline.settings.model import Expect
@@ -23,7 +23,6 @@ from hookline.settings.model import Expect
 EXIT_BLOCK = 2
 MAX_MESSAGE_BYTES = 64 * 1024
 MAX_WARNING_BYTES = 4 * 1024
-DEFAULT_BLOCK_REASON = "Blocked by hook"
 
 _NOT_STARTED = (126, 127)
 _CUT = "[...]"
@@ -96,7 +95,7 @@ def read_streams(hook: RegisteredHook, end: RunEnd) -> RunEnd:
     if end.exit_code == 0:
         return _read_stdout(hook, end)
     if end.exit_code == EXIT_BLOCK:
-        reason = shortened(end.stderr) or DEFAULT_BLOCK_REASON
+        reason = shortened(end.stderr) or BLOCKED_BY_HOOK
         answer = {"decision": "deny", "reason": reason}
         no_reason = end.stdout and (not end.stderr or end.stdout[0] == "{")
         if no_reason or any(mark in end.stderr for mark in _ODD):

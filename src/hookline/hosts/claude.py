@@ -20,6 +20,7 @@ from hookline.protocol.dialects import (
     claude_replacement,
 )
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .host import (
     Answer,
@@ -79,7 +80,6 @@ _CARRIED = (
     *("tool_use_id", "permission_mode", "agent_id", "agent_type"),
     *("agent_transcript_path", "custom_instructions"),
 )
-_BLOCKED = "Blocked by hook"
 _NO_CLEAR = "the context stays as it is"
 _AGENT_STARTS = "the subagent starts, and is told not to work"
 _PERSON = "shown to the person, not to the model"
@@ -248,7 +248,7 @@ def notification_fields(given: Wire) -> Wire:
 
 def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
     if verdict.blocked or verdict.stopped:
-        reason = verdict.refusal() or _BLOCKED
+        reason = verdict.refusal() or BLOCKED_BY_HOOK
         denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
         return _stopping(verdict) | _specific(event, **denied)
     said: Wire = {}
@@ -264,7 +264,7 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
         return _after_failure(event, verdict)
     if verdict.withheld:
         return _withholding(event, verdict)
-    objection = {"decision": "block", "reason": verdict.reason or _BLOCKED}
+    objection = {"decision": "block", "reason": verdict.reason or BLOCKED_BY_HOOK}
     found = objection if verdict.blocked else {}
     return _stopping(verdict) | found | _specific(event, verdict.told())
 
@@ -274,7 +274,7 @@ def _after_failure(event: HostEvent, verdict: Verdict) -> Wire:
     stop = escape(verdict.stop_reason) if verdict.stopped else ""
     told = "\n\n".join(filter(None, [stop, verdict.remark()]))
     if verdict.withheld or verdict.stopped:
-        postpone_stop(event, verdict.refusal() or _BLOCKED)
+        postpone_stop(event, verdict.refusal() or BLOCKED_BY_HOOK)
     return _specific(event, told)
 
 
@@ -293,7 +293,7 @@ def _refusing(verdict: Verdict) -> Wire:
     if not verdict.blocked and not verdict.stopped:
         return {}
     reason = verdict.reason if verdict.blocked else verdict.stop_reason
-    refusal = {"decision": "block", "reason": reason or _BLOCKED}
+    refusal = {"decision": "block", "reason": reason or BLOCKED_BY_HOOK}
     return _stopping(verdict) | refusal | _shown(verdict.message)
 
 
@@ -302,14 +302,14 @@ def _after_agent(verdict: Verdict) -> Wire:
     if verdict.stopped:
         return _stopping(verdict) | _shown(verdict.message)
     if verdict.blocked:
-        return {"decision": "block", "reason": verdict.refusal() or _BLOCKED}
+        return {"decision": "block", "reason": verdict.refusal() or BLOCKED_BY_HOOK}
     return _shown(verdict.message)
 
 
 def _stopping(verdict: Verdict) -> Wire:
     if not verdict.stopped:
         return {}
-    return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
+    return {"continue": False, "stopReason": verdict.stop_reason or BLOCKED_BY_HOOK}
 
 
 def _shown(*texts: str | None) -> Wire:

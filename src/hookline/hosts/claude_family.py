@@ -12,6 +12,7 @@ from msgspec import structs
 
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from . import claude
 from .host import (
@@ -41,7 +42,6 @@ from .tools import (
 )
 
 _E = HookEventName
-_BLOCKED = "Blocked by hook"
 _NO_CLEAR = "the context stays as it is"
 _ONLY_REFUSED = "the model sees it only with a refusal"
 _SHOWN = "the result is shown to the person"
@@ -131,7 +131,7 @@ class VSCodeHost(claude.ClaudeHost):
             case _E.AfterAgent if verdict.stopped:
                 return _session_ends(verdict)
             case _E.AfterAgent if verdict.blocked:
-                reason = verdict.refusal() or _BLOCKED
+                reason = verdict.refusal() or BLOCKED_BY_HOOK
                 block = {"decision": "block", "reason": reason}
                 return json_answer(
                     {
@@ -143,7 +143,7 @@ class VSCodeHost(claude.ClaudeHost):
 
 
 def _session_ends(verdict: Verdict) -> Answer:
-    reason = verdict.refusal() or _BLOCKED
+    reason = verdict.refusal() or BLOCKED_BY_HOOK
     return json_answer({"continue": False, "stopReason": reason})
 
 

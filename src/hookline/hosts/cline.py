@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .host import (
     Answer,
@@ -123,7 +124,7 @@ class ClineHost:
         """Write what the hooks said."""
         ends = verdict.blocked or verdict.stopped
         if event.event is _E.BeforeTool and ends:
-            return self.refuse(verdict.refusal() or "Blocked by hook")
+            return self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
         if event.event is _E.AfterTool and (verdict.withheld or verdict.stopped):
             return self.refuse(verdict.refusal() or "withheld by a hook")
         if event.event is _E.BeforeTool:

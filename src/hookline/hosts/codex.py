@@ -14,6 +14,7 @@ from msgspec import structs
 
 from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_MCP_TOOL
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .claude import ClaudeHost
 from .host import (
@@ -51,7 +52,6 @@ _NEEDED: Mapping[HookEventName | None, tuple[str, ...]] = {
     _E.BeforeTool: ("tool_input",),
     _E.AfterTool: ("tool_input", "tool_response"),
 }
-_BLOCKED = "Blocked by hook"
 _WITHHELD = "withheld by a hook"
 _NO_CLEAR = "the context stays as it is"
 _TO_PERSON = "the person sees it, the model does not"
@@ -155,7 +155,7 @@ def _text(block: Any) -> str | None:
 def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
     if verdict.blocked or verdict.stopped or verdict.ask:
         denied = {"permissionDecision": "deny"}
-        denied["permissionDecisionReason"] = _reason(verdict, _BLOCKED)
+        denied["permissionDecisionReason"] = _reason(verdict, BLOCKED_BY_HOOK)
         return _specific(event, verdict.told(), **denied)
     if verdict.tool_input is None:
         return _specific(event, verdict.told())
@@ -172,7 +172,7 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
         reason = verdict.refusal().strip() or _WITHHELD
         return {"decision": "block", "reason": reason}
     if verdict.stopped:
-        reason = _reason(verdict, _BLOCKED)
+        reason = _reason(verdict, BLOCKED_BY_HOOK)
         stop = {"continue": False, "stopReason": reason}
         return stop | _specific(event, verdict.told())
     return _specific(event, verdict.remark())
@@ -182,7 +182,7 @@ def _refusing(verdict: Verdict) -> Wire:
     """The block of a prompt; nobody but the person reads its reason."""
     if not (verdict.blocked or verdict.stopped):
         return {}
-    reason = verdict.refusal().strip() or _BLOCKED
+    reason = verdict.refusal().strip() or BLOCKED_BY_HOOK
     return {"decision": "block", "reason": reason}
 
 
@@ -192,7 +192,10 @@ def _after_agent(verdict: Verdict) -> Wire:
         return stop | {"systemMessage": verdict.message}
     if verdict.blocked:
         # The reason is the next prompt: everything for the model goes into it.
-        return {"decision": "block", "reason": verdict.refusal().strip() or _BLOCKED}
+        return {
+            "decision": "block",
+            "reason": verdict.refusal().strip() or BLOCKED_BY_HOOK,
+        }
     return {"systemMessage": verdict.message}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .claude import FAILURE, TOOLS, notification_fields
 from .copilot_session import last_answer
@@ -88,7 +89,6 @@ _REASONS = {"complete": "exit", "user_exit": "prompt_input_exit"}
 _OUR_REASONS = frozenset({"exit", "clear", "logout", "prompt_input_exit"})
 _CARRIED = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_BLOCKED = "Blocked by hook"
 _NO_CLEAR = "the context stays as it is"
 _NOBODY = "Copilot has no place for it"
 _AGENT_STARTS = "the subagent starts, and is told not to work"
@@ -292,11 +292,11 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
 
 def _refusing(verdict: Verdict) -> Wire:
     """A block without a reason is ignored by Copilot."""
-    reason = verdict.refusal().strip() or _BLOCKED
+    reason = verdict.refusal().strip() or BLOCKED_BY_HOOK
     return {"decision": "block", "reason": reason}
 
 
 def _reason(verdict: Verdict) -> str:
     stop = verdict.stop_reason if verdict.stopped else ""
     found = [verdict.reason, stop] if verdict.blocked else [stop, verdict.reason]
-    return next((one for one in found if one.strip()), _BLOCKED)
+    return next((one for one in found if one.strip()), BLOCKED_BY_HOOK)

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.values import decode, encode
 
 from . import claude
@@ -47,7 +48,6 @@ from .tools import (
 )
 
 _E = HookEventName
-_BLOCKED = "Blocked by hook"
 _TOOLS = claude.TOOLS | tool_names(
     {
         SHELL: "Shell run_terminal_cmd",
@@ -174,12 +174,12 @@ class CursorHost:
             case _E.AfterTool:
                 return _after_tool(event, verdict)
             case _E.BeforeAgent if verdict.blocked or verdict.stopped:
-                reason = verdict.refusal() or _BLOCKED
+                reason = verdict.refusal() or BLOCKED_BY_HOOK
                 return json_answer({"continue": False, "user_message": reason})
             case _E.AfterAgent | _E.SubagentStop if not verdict.stopped:
                 if not verdict.blocked:
                     return json_answer({"followup_message": ""})
-                reason = verdict.refusal() or _BLOCKED
+                reason = verdict.refusal() or BLOCKED_BY_HOOK
                 return json_answer({"followup_message": reason}, Effect.MESSAGE)
             case _E.SessionStart:
                 return json_answer({"additional_context": verdict.told()})
@@ -277,7 +277,7 @@ def _agent(given: Wire) -> Wire:
 
 
 def _before(event: HostEvent, verdict: Verdict) -> Answer:
-    reason, refused = verdict.refusal() or _BLOCKED, ""
+    reason, refused = verdict.refusal() or BLOCKED_BY_HOOK, ""
     if not verdict.blocked and not verdict.stopped:
         if verdict.tool_input is None:
             return json_answer({})

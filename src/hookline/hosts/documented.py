@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .host import (
     EFFECTS,
@@ -48,7 +49,6 @@ from .tools import (
 )
 
 _E = HookEventName
-_BLOCKED = "Blocked by hook"
 _NO_ASK = "hooks cannot ask here, hooksConfig.onAsk decides"
 _NO_CHANGE = "the call is refused, with the input that hooks want"
 _ONLY_REFUSED = "the model sees it only with a refusal"
@@ -119,7 +119,7 @@ class _PlainHost(ABC):
 
     def _refusal(self, verdict: Verdict) -> Answer:
         """A block, and with it what would not reach the model otherwise."""
-        answer = self.refuse(verdict.refusal() or _BLOCKED)
+        answer = self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
         told = frozenset({Effect.CONTEXT, Effect.MESSAGE})
         return structs.replace(answer, expressed=told)
 
@@ -218,7 +218,7 @@ class GooseHost(_PlainHost):
         if event.event is _E.BeforeTool and ends:
             return self._refusal(verdict)
         if event.event is _E.AfterAgent and verdict.blocked and not verdict.stopped:
-            answer = self.refuse(verdict.refusal() or _BLOCKED)
+            answer = self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
             return structs.replace(answer, expressed=frozenset({Effect.MESSAGE}))
         return Answer()
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.values import encode
 
 from .host import (
@@ -45,7 +46,6 @@ _SPELLED = {ours: theirs for theirs, ours in TOOLS.items()}
 _SUBAGENTS = (_E.SubagentStart, _E.SubagentStop)
 _SAMPLING = ("temperature", "maxOutputTokens", "topP", "topK")
 _REMOVED = "[removed by a hook]"
-_BLOCKED = "Blocked by hook"
 _NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
 _PERSON = "shown to the person, not to the model"
 
@@ -346,14 +346,14 @@ def _refusing(verdict: Verdict) -> Wire:
     """A deny; a stop takes one with it, for what the host does before it obeys."""
     if not verdict.blocked and not verdict.stopped:
         return {}
-    reason = verdict.refusal() or _BLOCKED
+    reason = verdict.refusal() or BLOCKED_BY_HOOK
     return {"decision": "deny", "reason": reason} | _stopping(verdict)
 
 
 def _stopping(verdict: Verdict) -> Wire:
     if not verdict.stopped:
         return {}
-    return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
+    return {"continue": False, "stopReason": verdict.stop_reason or BLOCKED_BY_HOOK}
 
 
 def _context(text: str) -> Wire:

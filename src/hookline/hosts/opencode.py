@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .host import (
     Answer,
@@ -129,7 +130,7 @@ class OpenCodeHost:
         ends = verdict.blocked or verdict.stopped
         match event.event:
             case _E.BeforeTool if ends:
-                return self.refuse(verdict.refusal() or "Blocked by hook")
+                return self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
             case _E.BeforeTool:
                 args, context = verdict.tool_input, verdict.told()
                 return json_answer({"args": args, "context": context})
@@ -139,7 +140,7 @@ class OpenCodeHost:
             case _E.AfterTool:
                 return json_answer({"context": verdict.remark()})
             case _E.BeforeAgent if ends:
-                return self.refuse(verdict.refusal() or "Blocked by hook")
+                return self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
             case _E.BeforeAgent:
                 return json_answer({"context": verdict.told()})
         return json_answer({})

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
 from .claude import BATCH, FAILURE, ClaudeHost
 from .host import (
@@ -39,7 +40,6 @@ TOOLS = {
     "agent": TASK,
 }
 _LONGEST = 64 * 1024
-_BLOCKED = "Blocked by hook"
 _PERSON = "shown to the person, not to the model"
 _NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
 _AGENT_STARTS = "the subagent starts: block the tool task instead"
@@ -141,7 +141,7 @@ def _expressed(event: HostEvent, verdict: Verdict) -> tuple[Effect, ...]:
 
 def _before_tool(verdict: Verdict) -> Wire:
     if verdict.blocked or verdict.stopped:
-        return _decision("deny", verdict.refusal() or _BLOCKED)
+        return _decision("deny", verdict.refusal() or BLOCKED_BY_HOOK)
     shown = _shown(verdict.message)
     if not verdict.ask:
         return shown
@@ -157,7 +157,7 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
     remark = verdict.remark()
     if event.name == FAILURE:
         if verdict.withheld or verdict.stopped:
-            postpone_stop(event, _cut(verdict.refusal() or _BLOCKED))
+            postpone_stop(event, _cut(verdict.refusal() or BLOCKED_BY_HOOK))
         stop = escape(verdict.stop_reason) if verdict.stopped else ""
         return _context("\n\n".join(filter(None, [stop, remark])))
     if verdict.withheld or verdict.stopped:
@@ -169,7 +169,7 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
 def _blocking(verdict: Verdict) -> Wire:
     if not verdict.blocked and not verdict.stopped:
         return {}
-    return {"decision": "block", "reason": _cut(verdict.refusal() or _BLOCKED)}
+    return {"decision": "block", "reason": _cut(verdict.refusal() or BLOCKED_BY_HOOK)}
 
 
 def _ending(verdict: Verdict) -> Wire:

@@ -21,11 +21,11 @@ from hookline.engine.explain import Explainer, trace_fields
 from hookline.engine.runner import verdict_part
 from hookline.errors import EncodingError
 from hookline.journal.query import FullEntry, JournalReader
-from hookline.journal.rows import EFFECT_LABELS
 from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.outputs import CHANGING, HookOutput, read_output
+from hookline.protocol.outputs import HookOutput, read_output
 from hookline.protocol.values import same_json
+from hookline.protocol.verdict import EFFECT_LABELS, recorded_verdict
 
 from .answers import reply
 from .desk import Desk
@@ -107,7 +107,7 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
         "final_output": full.final_output,
         "errors": full.errors,
         "verdict": {
-            "word": decided.word,
+            "word": decided.word.value,
             "blocked": decided.blocked,
             "ask": decided.ask,
             "stop": decided.stop,
@@ -118,36 +118,9 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
 
 def _hook(hook: dict[str, Any], event: HookEventName | None) -> dict[str, Any]:
     return hook | {
-        "verdict": verdict_word(hook, event),
+        "verdict": recorded_verdict(event, hook).word.value,
         "mode": "observe" if hook["observed"] else "enforce",
     }
-
-
-def verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
-    """What one hook decided, in the words of the timeline."""
-    for flag, word in (
-        ("would_block", "would-block"),
-        ("blocked", "blocked"),
-        ("failed", "failed"),
-    ):
-        if hook[flag]:
-            return word
-    output = _output_of(hook, event) if event else None
-    if hook["async"]:
-        return "not-waited-for"
-    if output is None:
-        return "allowed"
-    if output.stops:
-        return "stopped"
-    if output.asks:
-        return "ask"
-    return "allowed" if CHANGING.isdisjoint(output.hook_specific_output) else "changed"
-
-
-def _output_of(hook: dict[str, Any], event: HookEventName) -> HookOutput | None:
-    if not isinstance(hook["output"], dict):
-        return None
-    return read_output(hook["output"], event)[0]
 
 
 def _counted(
@@ -155,9 +128,9 @@ def _counted(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The outputs that took part in the merge, each with the name of its hook."""
     for hook in hooks:
-        output = None
-        if not hook["observed"] and not hook["async"]:
-            output = _output_of(hook, event)
+        output, wire = None, hook["output"]
+        if not hook["observed"] and not hook["async"] and isinstance(wire, dict):
+            output = read_output(wire, event)[0]
         if output is not None and event is HookEventName.AfterModel:
             output = with_one_answer(output, event_input)
         if hook["recheck"]:
@@ -206,8 +179,7 @@ def _sent_changes(full: FullEntry, event: HookEventName) -> Iterator[dict[str, A
 def _changes(full: FullEntry, event: HookEventName) -> list[dict[str, Any]]:
     if not isinstance(full.final_output, dict):
         return []
-    ended = full.decided.blocked or full.decided.stop
-    return changes_by(full.final_output, event, full.input, ended=ended)
+    return changes_by(full.final_output, event, full.input, ended=full.decided.ends)
 
 
 def changes_by(

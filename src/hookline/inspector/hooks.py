@@ -33,6 +33,7 @@ from hookline.journal.redact import Masker
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import encode
+from hookline.protocol.verdict import Word, recorded_verdict
 from hookline.rules.reasons import Explained, explain
 from hookline.settings.model import HookType, TrustStatus
 
@@ -264,7 +265,7 @@ def explain_values(desk: Desk, key: str, event_id: int | None) -> dict[str, Any]
         "masked": entry.input_masked,
         "cut": entry.input_cut,
         "bytes": entry.input_bytes,
-        "ran": [_outcome(run) for run in full.hooks if _is_of(run, listed)],
+        "ran": [_outcome(hook.event, run) for run in full.hooks if _is_of(run, listed)],
         **{
             name: None if text is None else _shown(explain(text, scope))
             for name, text in texts.items()
@@ -287,15 +288,20 @@ def _is_of(run: dict[str, Any], listed: ListedHook) -> bool:
     return (name, run["source"], run["type"]) == listed.identity[1:]
 
 
-def _outcome(run: dict[str, Any]) -> str:
+_OUTCOMES = {
+    Word.WOULD_BLOCK: "would have blocked",
+    Word.STOPPED: "stopped",
+    Word.BLOCKED: "blocked",
+}
+
+
+def _outcome(event: HookEventName, run: dict[str, Any]) -> str:
     """What a run came to, in a word or two."""
-    words = {
-        "failed": "failed",
-        "would_block": "would have blocked",
-        "blocked": "blocked",
-    }
-    found = next((word for flag, word in words.items() if run[flag]), "did not block")
-    return f"{found}, asked again" if run["recheck"] else found
+    verdict = recorded_verdict(event, run)
+    outcome = _OUTCOMES.get(verdict.word, "did not block")
+    if verdict.failed:
+        outcome = "failed"  # why is shown beside it, whatever its policy made of it
+    return f"{outcome}, asked again" if run["recheck"] else outcome
 
 
 def _shown(found: Explained) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from hookline.journal.query import FullEntry
-from hookline.journal.rows import Verdict
 from hookline.protocol.events import known_event
 from hookline.protocol.outputs import changed_tool_input, read_output
 from hookline.protocol.values import encode
+from hookline.protocol.verdict import Verdict
 from hookline.settings.toml_text import toml_key, toml_value
 
 _GIVEN_ELSEWHERE = frozenset({"hook_event_name", "timestamp", "cwd"})
@@ -31,7 +31,6 @@ _MAX_DEPTH = 60
 _MAX_MESSAGE = 200
 _MAX_BYTES = 1024 * 1024
 """Of an input that is worth copying; the journal itself records less."""
-_EXPECTED = {"blocked": "block", "stopped": "stop", "ask": "ask"}
 _WORDS = {"ask": "asks", "changed": "is changed"}
 
 
@@ -155,7 +154,7 @@ class _Case:
 
     def _expectation(self) -> dict[str, Any]:
         entry = self._full.entry
-        found: dict[str, Any] = {"expect": _EXPECTED.get(entry.verdict, "allow")}
+        found: dict[str, Any] = {"expect": self._full.decided.expected}
         first = (entry.reason or "").strip().partition("\n")[0][:_MAX_MESSAGE]
         if first and found["expect"] != "allow" and not self._full.entry.output_masked:
             found["message"] = re.escape(first)

@@ -20,17 +20,17 @@ from starlette.routing import BaseRoute, Route
 
 from hookline.engine.explain import Explainer, summarize, to_json
 from hookline.errors import HooklineError
-from hookline.journal.rows import verdict_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import AggregatedHookResult, ProcessedHookResult
 from hookline.protocol.values import decode, encode
+from hookline.protocol.verdict import event_verdict, recorded_verdict
 from hookline.settings.load import Settings
 
 from .answers import read_body, reply
 from .desk import Desk
-from .event import changes_by, find_event, trace_merge, verdict_word
+from .event import changes_by, find_event, trace_merge
 from .own_command import MAX_OUTPUT_BYTES, CommandEnd, OwnCommand, finish
 from .reproduction import reasons_inexact
 from .samples import TOOL_INPUTS, describe_events
@@ -39,8 +39,8 @@ MAX_RUNS = 4
 """Events that can be run at the same time."""
 _TOOL_EVENTS = (HookEventName.BeforeTool, HookEventName.AfterTool)
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
-_BLOCKED = 2
-_FIRED = (0, _BLOCKED)
+_REFUSED = 2
+_FIRED = (0, _REFUSED)
 """The exit statuses of ``hookline fire`` with a verdict."""
 
 Wire = dict[str, Any]
@@ -212,7 +212,7 @@ def _result(end: CommandEnd, event: HookEventName, given: Wire) -> Wire:
     if end.status not in _FIRED:
         raise HooklineError(end.message)
     found: Wire = decode(end.stdout)
-    final, ended = found["final_output"] or {}, end.status == _BLOCKED
+    final, ended = found["final_output"] or {}, end.status == _REFUSED
     changes = changes_by(final, event, given, ended=ended)
     hooks = [_hook(hook, event) for hook in found["hooks"]]
     return {
@@ -228,12 +228,17 @@ def _result(end: CommandEnd, event: HookEventName, given: Wire) -> Wire:
 
 def _hook(hook: Wire, event: HookEventName) -> Wire:
     """A hook as the view of one event shows it."""
-    output = read_output(hook["output"] or {}, event)[0]
-    blocked = output.is_blocking and hook["mode"] != "observe"
-    more: Wire = {"warnings": [], "standby": None, "ended": False}
-    more |= {"blocked": blocked, "failed": hook["error"] is not None}
-    more["observed"] = hook["mode"] == "observe"
-    return {**hook, **more, "verdict": verdict_word({**hook, **more}, event)}
+    verdict = recorded_verdict(event, hook)
+    return {
+        **hook,
+        "warnings": [],
+        "standby": None,
+        "ended": False,
+        "observed": hook["mode"] == "observe",
+        "blocked": verdict.blocked,
+        "failed": verdict.failed,
+        "verdict": verdict.word.value,
+    }
 
 
 def _word(found: Wire, event: HookEventName, given: Wire, changes: list[Wire]) -> str:
@@ -245,4 +250,4 @@ def _word(found: Wire, event: HookEventName, given: Wire, changes: list[Wire]) -
     flags = {name: found[name] for name in ("blocked", "ask", "should_stop")}
     merged = AggregatedHookResult(final_output=final)
     result = ProcessedHookResult(aggregated=merged, **flags)
-    return verdict_of(event, result).word
+    return event_verdict(event, result).word.value

@@ -18,9 +18,9 @@ from msgspec import Meta, Struct
 
 from hookline.errors import JournalError
 from hookline.protocol.values import decode
+from hookline.protocol.verdict import Verdict
 from hookline.settings.places import is_within, project_around
 
-from .rows import Verdict
 from .store import damaged, open_for_reading
 
 _read_verdict = msgspec.json.Decoder(Verdict).decode

@@ -11,10 +11,11 @@ from msgspec import Struct, structs
 
 from hookline.errors import EncodingError
 from hookline.plan import HookCall, HookPlan
-from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
-from hookline.protocol.outputs import HookOutput, changed_tool_input
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.outputs import changed_tool_input
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.protocol.values import decode, encode
+from hookline.protocol.verdict import Verdict, event_verdict, hook_verdict
 from hookline.translators import stable_fields
 
 from .redact import (
@@ -200,72 +201,17 @@ def _translated(
 
 
 _EFFECT_BYTES = 16 * 1024
-_VOID_IF_BLOCKED = frozenset({"tool_input", "llm_request", "tools"})
-
-EFFECT_LABELS = {
-    "tool_input": "changed input",
-    "llm_request": "changed request",
-    "llm_response": "changed response",
-    "tools": "restricted tools",
-    "withheld": "withheld result",
-}
 
 
-class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an event's hooks decided; effects are JSON, masked and truncated."""
-
-    blocked: bool = False
-    ask: bool = False
-    stop: bool = False
-    withheld: bool = False
-    tool_input: str | None = None
-    llm_request: str | None = None
-    llm_response: str | None = None
-    tools: str | None = None
-
-    @property
-    def word(self) -> str:
-        """The verdict in one word, the strongest first."""
-        if self.stop or self.blocked:
-            return "stopped" if self.stop else "blocked"
-        if self.ask:
-            return "ask"
-        return "changed" if self.effects else "allowed"
-
-    @property
-    def effects(self) -> dict[str, str]:
-        """What it changes, by the name of the field."""
-        found = {name: getattr(self, name) for name in EFFECT_LABELS}
-        texts = found | {"withheld": "true" if self.withheld else None}
-        return {name: text for name, text in texts.items() if text is not None}
-
-
-def verdict_of(event: HookEventName, result: ProcessedHookResult) -> Verdict:
-    """The verdict of a result."""
-    effects = _effects(event, result.final_output)
-    if result.blocked or result.should_stop:
-        effects = {k: v for k, v in effects.items() if k not in _VOID_IF_BLOCKED}
-    return Verdict(
-        blocked=result.blocked, ask=result.ask, stop=result.should_stop, **effects
-    )
-
-
-def _effects(event: HookEventName, final: HookOutput | None) -> dict[str, Any]:
-    if final is None:
-        return {}
-    traits = TRAITS[event]
-    effects: dict[str, Any] = {}
-    if final.modified_tool_input is not None and traits.chain is Chain.TOOL_INPUT:
-        effects["tool_input"] = _effect(final.modified_tool_input)
-    if final.llm_request is not None and traits.chain is Chain.LLM_REQUEST:
-        effects["llm_request"] = _effect(final.llm_request)
-    if final.llm_response is not None and traits.merge is Merge.FIELDS:
-        effects["llm_response"] = _effect(final.llm_response)
-    if final.tool_config is not None and traits.merge is Merge.TOOL_SELECTION:
-        effects["tools"] = _effect(final.tool_config)
-    if final.withholds_result and event is HookEventName.AfterTool:
-        effects["withheld"] = True
-    return effects
+def masked_verdict(event: HookEventName, result: ProcessedHookResult) -> Verdict:
+    """The verdict of a result as it is recorded: effects are JSON text, masked."""
+    verdict = event_verdict(event, result)
+    effects = {
+        name: _effect(value)
+        for name, value in verdict.effects.items()
+        if name != "withheld"
+    }
+    return structs.replace(verdict, **effects)
 
 
 def _effect(value: Any) -> str:
@@ -279,7 +225,7 @@ def rows_of(snapshot: EventSnapshot, limits: Limits) -> tuple[Row, list[Row]]:
     result, raw_outputs = snapshot.restored()
     text = snapshot.input_json()
     fields = decode(text)
-    verdict = verdict_of(snapshot.event, result)
+    verdict = masked_verdict(snapshot.event, result)
     redact = _OutputRedactor(limits.output_bytes)
     outputs = zip(result.aggregated.hook_results, raw_outputs, strict=True)
     hooks = [
@@ -368,16 +314,15 @@ def _verdict_columns(
     result: ProcessedHookResult, verdict: Verdict, redact: _OutputRedactor
 ) -> Row:
     final = result.final_output
-    question = final.own_reason if verdict.ask and final is not None else None
     errors = result.aggregated.errors
     return {
-        "verdict": verdict.word,
-        "blocked": verdict.blocked or verdict.stop,
+        "verdict": verdict.word.value,
+        "blocked": verdict.ends,
         "failed": bool(errors),
-        "reason": redact.text(result.stop_reason or result.reason or question),
+        "reason": redact.text(verdict.reason),
         "duration_ms": result.aggregated.total_duration,
         "hook_count": len(result.aggregated.hook_results),
-        "effects": msgspec.json.encode(verdict).decode(),
+        "effects": msgspec.json.encode(structs.replace(verdict, reason=None)).decode(),
         "final": redact.json(final.to_wire() if final else None),
         "errors": redact.json([error.to_wire() for error in errors]),
     }
@@ -393,7 +338,6 @@ _TEXTS = ("stdout", "stderr", "error")
 def _hook_row(
     position: int, hook: HookExecutionResult, raw_output: Any, redact: _OutputRedactor
 ) -> Row:
-    output = hook.output
     return {
         **{name: getattr(hook, name) for name in _SAME_NAME},
         **{name: redact.text(getattr(hook, name)) for name in _TEXTS},
@@ -401,7 +345,7 @@ def _hook_row(
         "name": hook.hook_name,
         "source": str(hook.source),
         "type": str(hook.hook_type),
-        "blocked": output is not None and output.is_blocking and not hook.observed,
+        "blocked": hook_verdict(hook).blocked,
         "standby_hit": hook.standby is True,
         "standby_miss": hook.standby is False,
         "duration_ms": hook.duration,

@@ -51,6 +51,8 @@ def one_of(choices: Iterable[str]) -> ValueType:
 
 
 NO_REASON = "No reason provided"
+BLOCKED_BY_HOOK = "Blocked by hook"
+"""What a model or a person is told of a block without a reason."""
 
 MODES = ("NONE", "ANY", "AUTO")
 """Of tool selection, the strictest first."""
@@ -119,6 +121,11 @@ class HookOutput(Struct, frozen=True, kw_only=True):
     def stops(self) -> bool:
         """Whether it stops the agent."""
         return self.continues is False
+
+    @property
+    def decides(self) -> bool:
+        """Whether it blocks, asks or stops."""
+        return self.is_blocking or self.asks or self.stops
 
     @property
     def own_reason(self) -> str | None:

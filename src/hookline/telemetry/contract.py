@@ -12,10 +12,9 @@ from hookline.plan import (
     EventTelemetry,
     HookTelemetry,
 )
-from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
-from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.events import HookEventName
 
-__all__ = ["Carrier", "EventTelemetry", "HookTelemetry", "Telemetry", "verdict_word"]
+__all__ = ["Carrier", "EventTelemetry", "HookTelemetry", "Telemetry"]
 
 Carrier = Mapping[str, str]
 
@@ -37,25 +36,3 @@ class Telemetry(Protocol):
         request from a bus.
         """
         ...
-
-
-def verdict_word(event: HookEventName, result: ProcessedHookResult) -> str:
-    """The verdict as the journal calls it, without its cost."""
-    if result.should_stop:
-        return "stopped"
-    if result.blocked:
-        return "blocked"
-    if result.ask:
-        return "ask"
-    final = result.final_output
-    if final is None:
-        return "allowed"
-    traits = TRAITS[event]
-    is_changed = (
-        (final.modified_tool_input is not None and traits.chain is Chain.TOOL_INPUT)
-        or (final.llm_request is not None and traits.chain is Chain.LLM_REQUEST)
-        or (final.llm_response is not None and traits.merge is Merge.FIELDS)
-        or (final.tool_config is not None and traits.merge is Merge.TOOL_SELECTION)
-        or (final.withholds_result and event is HookEventName.AfterTool)
-    )
-    return "changed" if is_changed else "allowed"

@@ -21,10 +21,11 @@ from hookline.errors import MissingExtraError
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.protocol.verdict import Word, event_verdict
 from hookline.settings.model import HookType
 
 from .content import content_json, content_text, short_text, shown_name
-from .contract import Carrier, verdict_word
+from .contract import Carrier
 
 try:
     from opentelemetry import metrics, trace
@@ -184,12 +185,10 @@ class _Event:
             self._span.set_attribute(_MODEL, text)
 
     def _labels(self, result: ProcessedHookResult | None) -> Labels:
-        event, word = self._event, "cancelled"
+        word = Word.CANCELLED
         if result is not None:
-            known = event or HookEventName.Notification
-            word = verdict_word(known, result)
-        stage = _failed_stage(result)
-        return _event_labels(event, word, stage)
+            word = event_verdict(self._event, result).word
+        return _event_labels(self._event, word.value, _failed_stage(result))
 
     def _describe(
         self, span: Span, result: ProcessedHookResult | None, labels: Labels

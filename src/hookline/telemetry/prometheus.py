@@ -19,8 +19,9 @@ from hookline.journal.redact import Masker
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.protocol.verdict import Word, event_verdict, hook_verdict
 
-from .contract import Carrier, verdict_word
+from .contract import Carrier
 from .health import WorkerState, ready_checks
 
 try:
@@ -136,13 +137,11 @@ class PrometheusTelemetry:
 def _verdict(event: HookEventName | None, result: ProcessedHookResult | None) -> str:
     if result is None:
         return "cancelled"
-    if event is None:
-        return "failed"
-    word = verdict_word(event, result)
-    aggregated = result.aggregated
-    # Without results the event failed before its hooks, and no policy closed it.
+    word, aggregated = event_verdict(event, result).word, result.aggregated
+    # A figure has no errors beside it, as spans and the journal have: an event that
+    # failed before its hooks, and that no policy closed, is one of its own.
     failed = not aggregated.success and not aggregated.hook_results
-    return "failed" if failed and word == "allowed" else word
+    return "failed" if failed and word is Word.ALLOWED else word.value
 
 
 class _Event:
@@ -254,18 +253,12 @@ def _outcome(result: HookExecutionResult | None) -> str:
     """What a run came to, in one word; a failure is one whatever its policy says."""
     if result is None:
         return "cancelled"
-    if result.cause is not None:
+    verdict = hook_verdict(result)
+    if verdict.failed:
         return "failed"
-    if result.would_block:
-        return "would_block"
-    said = result.output
-    if said is None or result.observed:
-        return "allowed"
-    if said.stops:
-        return "stopped"
-    if said.is_blocking:
-        return "blocked"
-    return "ask" if said.asks else "allowed"
+    if verdict.word is Word.CHANGED:
+        return "allowed"  # what was changed is no label of a run
+    return verdict.word.value.replace("-", "_")
 
 
 class _StateCollector(Collector):

@@ -30,6 +30,7 @@ from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 from hookline.protocol.values import same_json
+from hookline.protocol.verdict import event_verdict
 from hookline.settings.load import Settings
 from hookline.settings.model import HookConfig, HookSource, HookType
 from hookline.settings.parse import parse_layer
@@ -144,11 +145,7 @@ async def _fire_nothing(_: str, __: EventInput) -> ProcessedHookResult:
 
 def decision_of(result: ProcessedHookResult) -> str:
     """The decision in the words of ``expect``."""
-    if result.should_stop:
-        return "stop"
-    if result.blocked:
-        return "block"
-    return "ask" if result.ask else "allow"
+    return event_verdict(None, result).expected
 
 
 def message_of(result: ProcessedHookResult) -> str:

@@ -44,6 +44,7 @@ from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import decode, encode
+from hookline.protocol.verdict import Word, hook_verdict
 
 from .run import CaseResult
 from .tester import event_input
@@ -305,11 +306,10 @@ async def _works_as_a_command(subject: _Subject) -> None:
 
 
 def _verdict(result: HookExecutionResult) -> str:
-    if result.output is not None and result.output.is_blocking:
-        return "block"
-    if not result.success:
+    verdict = hook_verdict(result)
+    if verdict.word is Word.FAILED:
         return f"nothing ({result.error})"
-    return "ask" if result.output is not None and result.output.asks else "allow"
+    return verdict.expected
 
 
 async def _ends_when_terminated(subject: _Subject) -> None:
