@@ -22,6 +22,7 @@ from hookline.errors import SettingsError
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EVENT_FIELDS
+from hookline.settings.check import lint
 from hookline.settings.fields import (
     GROUP_FIELDS,
     HOOK_FIELDS,
@@ -31,7 +32,6 @@ from hookline.settings.fields import (
     Report,
     Severity,
 )
-from hookline.settings.lint import lint
 from hookline.settings.model import HookSource, HookType
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import parse_text

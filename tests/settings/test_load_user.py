@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hookline import Config, Settings
-from hookline.settings.lint import check_places
+from hookline.settings.check import check_places
 from hookline.settings.places import SettingsPlaces
 
 HOOKS = {"BeforeTool": [{"hooks": [{"type": "command", "name": "u", "command": "x"}]}]}

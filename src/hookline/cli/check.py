@@ -10,8 +10,8 @@ import msgspec
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
+from hookline.settings.check import Checked, Finding, check_file, check_places
 from hookline.settings.fields import Severity
-from hookline.settings.lint import Checked, Finding, check_file, check_places
 from hookline.settings.places import (
     FILE_STEM,
     PROJECT_FOLDER,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from hookline.settings.lint import Finding
+from hookline.settings.check import Finding
 from hookline.settings.places import absolute, is_within
 
 from .terminal import printable

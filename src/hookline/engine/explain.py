@@ -21,7 +21,7 @@ from hookline.protocol.results import ProcessedHookResult
 from hookline.rules.reasons import FALSE, Explained
 from hookline.rules.reasons import explain as explain_expression
 from hookline.settings.load import Settings
-from hookline.settings.matcher_hints import why_not
+from hookline.settings.matcher_check import why_not
 from hookline.settings.model import (
     Dialect,
     HookMode,

@@ -209,7 +209,7 @@ def check_group(event: HookEventName, matcher: object, sequential: object) -> No
     if TRAITS[event].matching is Matching.REGEX and re.fullmatch(_NAMES, matcher):
         return
     # What is no list of names needs the module of ``hookline check``.
-    from hookline.settings.lint import check_matcher
+    from hookline.settings.matcher_check import check_matcher
 
     report = Report()
     check_matcher(event, matcher, None, report)

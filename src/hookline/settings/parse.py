@@ -208,12 +208,13 @@ def _parse_group(raw: Any, source: HookSource, report: Report) -> HookGroup | No
         hint = ': write {"hooks": [...]} around the hook' if "type" in raw else ""
         report.at("hooks").add(f"group dropped: it has no list of hooks{hint}")
         return None
-    hooks = _parse_list(raw["hooks"], "hooks", _parse_hook, source, report.at("hooks"))
+    hooks = _parse_list(raw["hooks"], "hooks", parse_hook, source, report.at("hooks"))
     fields = _known(raw, GROUP_FIELDS, report)
     return HookGroup(hooks=hooks, **fields) if hooks else None
 
 
-def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | None:
+def parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | None:
+    """Parse one hook; None if it is dropped."""
     if not isinstance(raw, Mapping):
         report.add(f"dropped: expected a hook, got {describe(raw)}")
         return None

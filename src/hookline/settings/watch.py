@@ -22,7 +22,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -253,7 +252,7 @@ class SettingsWatch:
         What is wrong with old files counts as it is now: the files that policies are in
         may have changed since they were loaded.
         """
-        from .lint import undecidable  # hosts that never reload need not load it
+        from .check import undecidable  # hosts that never reload need not load it
 
         for error in settings.errors:
             yield self._place_of(error.file), str(error)
@@ -261,7 +260,7 @@ class SettingsWatch:
             if layer in other.layers:
                 continue
             folder = layer.project or (self._folder if layer.explicit else None)
-            mistakes = undecidable(layer.raw, None if folder is None else Path(folder))
+            mistakes = undecidable(layer.raw, folder)
             for text in (*layer.dropped, *(f"{layer.file}: {one}" for one in mistakes)):
                 yield self._place_of(layer.file), text
 

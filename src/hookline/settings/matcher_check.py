@@ -1,0 +1,135 @@
+"""What is wrong with a matcher, and what it was probably meant to be."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from itertools import chain
+
+from hookline.protocol.dialects import DIALECTS, listed_names, python_expression
+from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.values import describe
+
+from .fields import Report, Severity
+
+
+def check_matcher(
+    event: HookEventName, matcher: object, dialect: str | None, report: Report
+) -> None:
+    """Report a matcher that does not mean what its author thinks."""
+    if not isinstance(matcher, str) or (matcher := matcher.strip()) in ("", "*"):
+        return
+    traits = TRAITS[event]
+    if traits.matching is Matching.NOTHING:
+        message = f"ignored: {event} takes no matcher, the hooks run every time"
+        report.add(message, Severity.WARNING)
+    elif dialect is not None:
+        _check_foreign_matcher(event, matcher, dialect, report)
+    elif traits.choices and matcher not in list(traits.choices):
+        field = f"{traits.matched_field} is one of {', '.join(traits.choices)}"
+        message = f"{describe(matcher)} never matches: {field}"
+        report.add(message, Severity.WARNING)
+    elif traits.matching is Matching.REGEX:
+        hint = _written_as(matcher)
+        if problem := _regex_problem(matcher):
+            message = f"invalid regular expression ({problem}): compared literally"
+            report.add(f"{message}: {hint}" if hint else message)
+        elif hint is not None:
+            report.add(f"{describe(matcher)}: {hint}", Severity.WARNING)
+        elif foreign := _foreign_names(matcher):
+            host, name = foreign
+            message = f"is what {host} calls it, here it is {name!r}"
+            todo = f'set "dialect": "{host}" on the hooks if they are written for that'
+            report.add(f"{describe(matcher)} {message}: {todo}", Severity.HINT)
+
+
+def _foreign_names(matcher: str) -> tuple[str, str] | None:
+    """A dialect, and our name, if a matcher lists names of another host only."""
+    names = matcher.split("|")
+    ours = (tools for host in DIALECTS.values() for tools in host.tools.values())
+    if set(names).isdisjoint(chain(*ours)):
+        for dialect, host in DIALECTS.items():
+            if all(name in host.tools for name in names):
+                return dialect, host.tools[names[0]][0]
+    return None
+
+
+_CHEAP = r"[\w\s|^$()?:-]*"
+"""Expressions that take no time to search, whoever wrote them."""
+
+
+def _check_foreign_matcher(
+    event: HookEventName, matcher: str, dialect: str, report: Report
+) -> None:
+    """Check a matcher as the host of the dialect reads it (protocol.md#dialects)."""
+    host, traits = DIALECTS[dialect], TRAITS[event]
+    is_tool = traits.matching is Matching.REGEX
+    names = listed_names(host, matcher)
+    tests: dict[str, Callable[[str], object]]
+    tests = {name: name.__eq__ for name in names or (matcher,)}
+    if names is None and (host.searches_all or is_tool):
+        expression = python_expression(matcher)
+        if problem := _regex_problem(expression):
+            message = f"not a regular expression that Python can read ({problem})"
+            report.add(f"{message}: compared literally")
+            return
+        is_cheap = is_tool and re.fullmatch(_CHEAP, expression)
+        tests = {matcher: re.compile(expression).search} if is_cheap else {}
+    values = host.values.get(event, {})
+    choices = sorted(values.get(choice, choice) for choice in traits.choices or ())
+    for name, matches in tests.items():
+        why = ""
+        if is_tool and not any(map(matches, host.tools)):
+            tools = host.tools.items()  # it may name them as we do
+            shown = [describe(tool) for tool, ours in tools if any(map(matches, ours))]
+            why = f"the hook is shown {' or '.join(shown)}" if shown else ""
+        elif choices and name not in choices:
+            why = f"{traits.matched_field} is one of {', '.join(choices)}"
+        if why:
+            report.add(f"{describe(name)} never matches: {why}", Severity.WARNING)
+
+
+def _regex_problem(pattern: str) -> str | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+def _written_as(matcher: str) -> str | None:
+    """What to write instead of a glob, a list or a permission rule; None if it is none.
+
+    ``write_*`` is a regular expression too, for ``write`` and any number of ``_``.
+    """
+    if rule := re.fullmatch(r"([A-Z]\w*)\([^|()]*\)", matcher):
+        hint = "the matcher is only the name of the tool"
+        return f"{hint}: did you mean {rule[1]!r}? Its input is for 'if'"
+    if re.fullmatch(r"[\w*/.-]*\*\.\w+", matcher):
+        return "it is compared with names of tools, not of files: use 'if' for those"
+    if re.fullmatch(r"/.+/", matcher):
+        return f"write it without slashes: did you mean {matcher[1:-1]!r}?"
+    if re.fullmatch(r"[\w.*-]+(?:\s*,\s*[\w.*-]+)+", matcher):
+        meant = re.sub(r"\s*,\s*", "|", matcher)
+        return f"did you mean {meant!r}?"
+    without_escapes = re.sub(r"\\.", "..", matcher)
+    if re.search(r"(?<!\\)(?:^|(?<=[A-Za-z0-9_:/*-]))\*", without_escapes):
+        meant = re.sub(r"(?<!\.)\*+", ".*", matcher)
+        return f"it is a regular expression, not a glob: did you mean {meant!r}?"
+    return None
+
+
+def why_not(matcher: str, target: str, matches: Callable[[str, str], bool]) -> str:
+    """Why a matcher does not match a name that it may be meant for; or nothing."""
+    for dialect, host in DIALECTS.items():
+        for name, ours in host.tools.items():
+            if target in ours and name not in ours and matches(matcher, name):
+                hint = f'{name!r} is its name for "dialect": "{dialect}"'
+                return f"; {hint}: set that on the hooks, or write {target!r}"
+    if meant := _written_as(matcher.strip()):
+        return f"; {meant}"
+    is_case = matcher != matcher.lower() and matches(matcher.lower(), target.lower())
+    return "; upper and lower case count" if is_case else ""
