@@ -335,7 +335,7 @@ class HookSystem:
                 for problem in gone:  # the new settings may have no journal
                     handler.note("", problem, {})
                 handler.pipeline = pipeline
-            changed = loaded != config.loaded or registry.state() != old.state()
+            changed = loaded != config.loaded or _state(registry) != _state(old)
             before, config.settings, config.loaded = config.settings, settings, loaded
             self._registry, self._broken = registry, None
             if changed:
@@ -522,6 +522,11 @@ def _require_unused(config: object) -> None:
         hint = "write HookSystem(config), with config = Config.load()"
         raise TypeError(f"expected a Config, got {got}: {hint}")
     config.refuse_second_system()
+
+
+def _state(registry: HookRegistry) -> list[object]:
+    hooks = registry.all_hooks()
+    return [(hook.serial, hook.enabled, hook.trust) for hook in hooks]
 
 
 def _count_active(registry: HookRegistry, settings: Settings) -> int:
