@@ -25,7 +25,7 @@ from hookline.hosts.host import Host
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.rules.reasons import Explained
-from hookline.settings.model import Dialect
+from hookline.settings.model import Dialect, HookMode
 
 from . import explain_host, fire
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
@@ -132,22 +132,26 @@ def _show(
             explain_host.print_event(host, event, there)
 
 
-def _print_hook(hook: HookExplanation) -> None:
-    number = "-" if hook.order is None else f"{hook.order}."
-    judgement = paint(hook.judgement, _STYLES.get(hook.judgement, "dim"))
+def _print_hook(explanation: HookExplanation) -> None:
+    hook, config = explanation.hook, explanation.hook.config
+    number = "-" if explanation.order is None else f"{explanation.order}."
+    style = _STYLES.get(explanation.judgement, "dim")
+    judgement = paint(explanation.judgement, style)
     print(f"\n{number:>3} {shorten(one_line(hook.name), _MAX_TEXT)}: {judgement}")
-    print(f"    {one_line(hook.why)}")
-    facts = f"{hook.source} {hook.type}"
-    facts += ", observes only: its verdict has no effect" if hook.observes else ""
-    facts += ", managed" if hook.managed else ""
-    if hook.dialect != Dialect.HOOKLINE.value:
-        facts += f", dialect {hook.dialect}"
+    print(f"    {one_line(explanation.why)}")
+    facts = f"{hook.source.value} {config.type.value}"
+    if config.mode is HookMode.OBSERVE:
+        facts += ", observes only: its verdict has no effect"
+    facts += ", managed" if config.managed else ""
+    if config.dialect is not Dialect.HOOKLINE:
+        facts += f", dialect {config.dialect.value}"
     facts += ", sequential" if hook.sequential else ""
-    facts += ", not waited for" if hook.is_async else ""
+    facts += ", not waited for" if config.is_async else ""
     print(f"    {facts}; {one_line(hook.file or 'registered in code')}")
-    for label, explained in (("if", hook.condition), ("when", hook.rule)):
-        if explained is not None:
-            _print_expression(label, explained)
+    expressions = (("if", explanation.condition), ("when", explanation.rule))
+    for label, expression in expressions:
+        if expression is not None:
+            _print_expression(label, expression)
 
 
 def _print_expression(label: str, explained: Explained) -> None:

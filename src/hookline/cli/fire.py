@@ -227,7 +227,7 @@ def _print_left_out(
     left_out = [one for one in hooks if one.judgement in _LEFT_OUT]
     left_out.sort(key=lambda one: "; " not in one.why)
     for hook in left_out[:_MAX_LEFT_OUT]:
-        name, why = printable(hook.name), printable(hook.why)
+        name, why = printable(hook.hook.name), printable(hook.why)
         print(f"  {paint('not run', 'dim')} {name}: {why}")
     if (more := len(left_out) - _MAX_LEFT_OUT) > 0:
         print(f"  and {plural(more, 'more hook')}: 'hookline explain' shows all")

@@ -23,7 +23,6 @@ from hookline.rules.reasons import explain as explain_expression
 from hookline.settings.load import Settings
 from hookline.settings.matcher_check import why_not
 from hookline.settings.model import (
-    Dialect,
     HookMode,
     HookType,
     SettingsLayer,
@@ -33,7 +32,7 @@ from hookline.settings.model import (
 from .breaker import CircuitBreaker, refusal
 from .matcher import MAX_NAME, compile_matcher
 from .planner import JudgedHook, Judgement, judge, matched_name, name_of, names_of
-from .registry import HookRegistry
+from .registry import HookRegistry, registered_hook
 
 _REVIEW = "run 'hookline trust' to review and approve it"
 
@@ -41,25 +40,39 @@ _REVIEW = "run 'hookline trust' to review and approve it"
 class HookExplanation(Struct, frozen=True, kw_only=True):
     """One configured hook, and whether it would run."""
 
-    name: str
-    source: str
-    file: str | None
-    project: str | None
-    type: str
-    matcher: str | None
-    sequential: bool
+    hook: RegisteredHook
     judgement: str
     why: str
     order: int | None = None
     """The position in the plan; None if it is not in the plan."""
-    duplicate_of: str | None = None
-    observes: bool = False
-    managed: bool = False
-    dialect: str = Dialect.HOOKLINE.value
-    is_async: bool = msgspec.field(name="async", default=False)
-    condition: Explained | None = msgspec.field(name="if", default=None)
+    duplicate_of: RegisteredHook | None = None
+    condition: Explained | None = None
     rule: Explained | None = None
     """The expression of a rule, with the values that decide it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """It in the documented shape of ``hookline explain --json``."""
+        hook, config, original = self.hook, self.hook.config, self.duplicate_of
+        return {
+            "name": hook.name,
+            "source": hook.source.value,
+            "file": hook.file,
+            "project": hook.project,
+            "type": config.type.value,
+            "matcher": hook.matcher,
+            "sequential": hook.sequential,
+            "judgement": self.judgement,
+            "why": self.why,
+            "order": self.order,
+            "duplicate_of": None if original is None else original.name,
+            "observes": config.mode is HookMode.OBSERVE,
+            "managed": config.managed,
+            "dialect": config.dialect.value,
+            "async": config.is_async,
+            "if": msgspec.to_builtins(self.condition),
+            "rule": msgspec.to_builtins(self.rule),
+            "runs": self.judgement == "runs",
+        }
 
 
 class Explainer:
@@ -84,18 +97,15 @@ class Explainer:
         judged = judge(hooks, self._call.input)
         judged.sort(key=lambda item: item.judgement is not Judgement.RUNS)
         explained = [self._explain(item, order) for order, item in enumerate(judged, 1)]
-        for hook, why in switched_off(self._settings, self._event):
-            facts = _facts(hook)
-            explained.append(
-                HookExplanation(**facts, judgement="switched off", why=why)
-            )
-        return explained
+        return explained + [
+            HookExplanation(hook=hook, judgement="switched off", why=why)
+            for hook, why in switched_off(self._settings, self._event)
+        ]
 
     def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
-        hook, original = judged.hook, judged.duplicate_of
-        judgement, why = judged.judgement.value, self._why(judged)
-        is_planned = judged.judgement is Judgement.RUNS
+        hook, judgement, why = judged.hook, judged.judgement.value, self._why(judged)
         condition = rule = None
+        is_planned = judged.judgement is Judgement.RUNS
         if is_planned:
             condition = self._evaluated(hook, hook.config.condition)
             if hook.config.type is HookType.RULE:
@@ -118,13 +128,11 @@ class Explainer:
                 judgement = "condition false"
                 why = f"{why}, but its 'if' is {condition.outcome}"
         return HookExplanation(
-            **_facts(hook),
+            hook=hook,
             judgement=judgement,
             why=why,
             order=order if is_planned else None,
-            duplicate_of=None if original is None else original.name,
-            observes=hook.config.mode is HookMode.OBSERVE,
-            is_async=hook.config.is_async,
+            duplicate_of=judged.duplicate_of,
             condition=condition,
             rule=rule,
         )
@@ -200,36 +208,11 @@ def switched_off(
         registered = {id(config) for group in groups for config in group.hooks}
         layers = settings.layers if layer.enable_hooks else [layer]
         files = _files(layer for layer in layers if not layer.enable_hooks)
-        trust = TrustStatus.UNTRUSTED if layer.is_unapproved else TrustStatus.TRUSTED
         for place, group, config in layer.hooks():
             if place is event and id(config) not in registered:
-                hook = RegisteredHook(
-                    config=config,
-                    event=event,
-                    source=layer.source,
-                    options=settings.hook_options(layer, config),
-                    matcher=group.matcher,
-                    sequential=group.sequential,
-                    file=layer.file,
-                    project=layer.project,
-                    enabled=False,
-                    trust=trust,
-                )
+                hook = registered_hook(settings, layer, event, group, config)
+                hook = structs.replace(hook, enabled=False)
                 yield hook, f"enableHooks is false in {files}"
-
-
-def _facts(hook: RegisteredHook) -> dict[str, Any]:
-    return {
-        "name": hook.name,
-        "source": hook.source.value,
-        "file": hook.file,
-        "project": hook.project,
-        "type": hook.config.type.value,
-        "matcher": hook.matcher,
-        "sequential": hook.sequential,
-        "managed": hook.config.managed,
-        "dialect": hook.config.dialect.value,
-    }
 
 
 def _files(layers: Iterable[SettingsLayer]) -> str:
@@ -239,17 +222,14 @@ def _files(layers: Iterable[SettingsLayer]) -> str:
 def to_json(
     event: HookEventName, target: object, hooks: list[HookExplanation]
 ) -> dict[str, Any]:
-    """The explanation in the documented shape of ``hookline explain --json``."""
+    """All of them in the documented shape of ``hookline explain --json``."""
     sequential = _sequential(hooks)
     return {
         "event": event.value,
         "target": target,
         "sequential": bool(sequential),
         "sequential_because_of": [hook.name for hook in sequential],
-        "hooks": [
-            msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
-            for hook in hooks
-        ],
+        "hooks": [hook.to_json() for hook in hooks],
     }
 
 
@@ -266,16 +246,17 @@ def summarize(hooks: list[HookExplanation]) -> str:
     for hook in _sequential(hooks):
         matcher = f"matcher {hook.matcher!r}" if hook.matcher else "no matcher"
         group = f'"sequential": true in the group with {matcher}'
-        groups.append(f"{group} in {hook.file or hook.source}")
+        groups.append(f"{group} in {hook.file or hook.source.value}")
     if not groups:
         return f"{summary}, in parallel"
     because = " and ".join(dict.fromkeys(groups))
     return f"{summary}, one after another, because of {because}"
 
 
-def _sequential(hooks: list[HookExplanation]) -> list[HookExplanation]:
+def _sequential(hooks: list[HookExplanation]) -> list[RegisteredHook]:
     """The hooks that make the plan sequential."""
-    return [hook for hook in hooks if hook.order is not None and hook.sequential]
+    planned = [item.hook for item in hooks if item.order is not None]
+    return [hook for hook in planned if hook.sequential]
 
 
 Wire = Mapping[str, Any]

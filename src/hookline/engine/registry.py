@@ -47,7 +47,7 @@ class HookRegistry:
                 hooks = list(self.for_event(event))
                 for group in groups:
                     for config in group.hooks:
-                        hook = _registered(settings, layer, event, group, config)
+                        hook = registered_hook(settings, layer, event, group, config)
                         earlier = serials.get(hook.identity) if serials else None
                         serial = earlier.pop(0) if earlier else next(self.serials)
                         hooks.append(structs.replace(hook, serial=serial))
@@ -126,13 +126,14 @@ class HookRegistry:
             self._switch(name, enabled)
 
 
-def _registered(
+def registered_hook(
     settings: Settings,
     layer: SettingsLayer,
     event: HookEventName,
     group: HookGroup,
     config: HookConfig,
 ) -> RegisteredHook:
+    """A hook of settings with its effective options, and whether it may run."""
     trust, approval = _trust_of(settings, layer, config)
     options = settings.hook_options(layer, config)
     enabled = not settings.disabled(layer, config)

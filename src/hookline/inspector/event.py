@@ -227,9 +227,4 @@ def _explanation(desk: Desk, full: FullEntry, event: HookEventName) -> dict[str,
         explained = Explainer(desk.config, event, fields).explain()
     except EncodingError as error:
         return {"unexplained": str(error)}
-    return {
-        "explanation": [
-            msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
-            for hook in explained
-        ]
-    }
+    return {"explanation": [hook.to_json() for hook in explained]}
