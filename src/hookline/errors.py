@@ -30,22 +30,12 @@ of the caller only: a hook's failure is returned as data (see ``results``).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from os import PathLike, fspath
-from typing import Any
 
 
 class HooklineError(Exception):
     """The base of all errors."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The message is in ``args``, and need not be what ``__init__`` takes.
-        return _without_init, (type(self),), {**vars(self), "args": self.args}
-
-
-def _without_init(kind: type[HooklineError]) -> HooklineError:
-    return kind.__new__(kind)
 
 
 class SettingsError(HooklineError):
@@ -61,11 +51,15 @@ class SettingsError(HooklineError):
         self.problem = problem
         self.file = None if file is None else fspath(file)
         self.line, self.column = line, column
+        super().__init__(problem, self.file, line, column)
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.problem
         # Other people name folders: a line break must not start a line of ours.
-        name = self.file or ""
-        name = name if name.isprintable() else repr(name)[1:-1]
-        position = ":".join([name, *(str(n) for n in (line, column) if n)])
-        super().__init__(problem if file is None else f"{position}: {problem}")
+        file = self.file if self.file.isprintable() else repr(self.file)[1:-1]
+        position = [file, *(str(n) for n in (self.line, self.column) if n)]
+        return f"{':'.join(position)}: {self.problem}"
 
     def __eq__(self, other: object) -> bool:
         """Equal settings have equal errors."""
@@ -79,8 +73,11 @@ class ReloadError(HooklineError):
     """Changed settings that cannot be used; the old ones stay."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("; ".join(problems))
         self.problems = problems
+        super().__init__(problems)
+
+    def __str__(self) -> str:
+        return "; ".join(self.problems)
 
 
 class StateFileError(HooklineError):
@@ -91,20 +88,17 @@ class UnknownNameError(HooklineError):
     """An unknown name; the message suggests the nearest one."""
 
     problem, hint = "unknown name", ""
-    lists_all = False
-    """Whether all names are listed also where one is suggested."""
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
         self.name = name
         self.known = tuple(str(choice) for choice in known)
         super().__init__(name, self.known)
 
-    def __str__(self) -> str:  # only here: a bus cannot wait for the nearest name
+    def __str__(self) -> str:
         near = nearest(self.name, self.known)
-        hints = [] if near is None else [f"did you mean {near!r}?"]
-        if near is None or self.lists_all:
-            hints.append(self.hint or f"one of {', '.join(self.known)}")
-        return f"{self.problem} {self.name!r}: {' '.join(hints)}"
+        hint = f"did you mean {near!r}?" if near else self.hint
+        hint = hint or f"one of {', '.join(self.known)}"
+        return f"{self.problem} {self.name!r}: {hint}"
 
 
 class UnknownEventError(UnknownNameError, ValueError):
@@ -118,30 +112,39 @@ class UnknownHookError(UnknownNameError, LookupError):
 
     problem, hint = "no hook is named", "see 'hookline list'"
 
+    def __init__(self, name: object, known: Iterable[str] = ()) -> None:
+        super().__init__(name, sorted(known))
+
 
 class UnknownFunctionError(UnknownHookError):
     """A function that is not registered, or not on that event."""
 
     def __str__(self) -> str:
-        names = ", ".join(sorted(self.known)) or "none"
-        return f"hooks.off: {self.name} is not registered (registered: {names})"
+        known = ", ".join(self.known) or "none"
+        return f"hooks.off: {self.name} is not registered (registered: {known})"
 
 
 class InvalidHookError(HooklineError, ValueError):
     """A hook that ``hooks.on`` cannot register as it is given."""
 
     def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}")
         self.place, self.problem = place, problem
+        super().__init__(place, problem)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}"
 
 
 class HookSystemNotInitializedError(HooklineError):
     """A part of the hook system was used before ``initialize()``."""
 
     def __init__(self, part: str) -> None:
-        use = "await hooks.initialize() first, or use 'async with hooks'"
-        super().__init__(f"HookSystem.{part} is not available yet: {use}")
         self.part = part
+        super().__init__(part)
+
+    def __str__(self) -> str:
+        use = "await hooks.initialize() first, or use 'async with hooks'"
+        return f"HookSystem.{self.part} is not available yet: {use}"
 
 
 class HookRegistryNotInitializedError(HookSystemNotInitializedError):
@@ -151,10 +154,8 @@ class HookRegistryNotInitializedError(HookSystemNotInitializedError):
 class HookSystemExistsError(HooklineError):
     """A Config was given a second HookSystem."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "this Config already has a HookSystem: use config.get_hook_system()"
-        )
+    def __str__(self) -> str:
+        return "this Config already has a HookSystem: use config.get_hook_system()"
 
 
 class EncodingError(HooklineError):
@@ -168,38 +169,50 @@ class TranslationError(HooklineError):
 class UnknownTranslatorError(UnknownNameError, TranslationError, ValueError):
     """A translator that does not exist."""
 
-    problem, lists_all = "unknown translator", True
+    problem = "unknown translator"
+
+    def __str__(self) -> str:
+        near = nearest(self.name, self.known)
+        hint = f"did you mean {near!r}? " if near else ""
+        return f"{self.problem} {self.name!r}: {hint}one of {', '.join(self.known)}"
 
 
 class UnseenResponseError(HooklineError, ValueError):
     """An option of an SDK that keeps the response from hooks."""
 
     def __init__(self, option: str) -> None:
-        why = "hooks cannot read or change such a response"
-        super().__init__(
-            f"{option} is not allowed on a hooked client: {why}; remove it"
-        )
         self.option = option
+        super().__init__(option)
+
+    def __str__(self) -> str:
+        why = "hooks cannot read or change such a response"
+        return f"{self.option} is not allowed on a hooked client: {why}; remove it"
 
 
 class UnknownClientError(HooklineError, TypeError):
     """A client that ``hooked`` does not know."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(
-            f"unknown client {kind!r}: expected one of google-genai, openai or "
+        self.kind = kind
+        super().__init__(kind)
+
+    def __str__(self) -> str:
+        return (
+            f"unknown client {self.kind!r}: expected one of google-genai, openai or "
             "anthropic; for a function use hooked_tool, for a framework its adapter in "
             "hookline.adapters"
         )
-        self.kind = kind
 
 
 class ToolBlockedError(HooklineError):
     """A hook refused the call of a tool."""
 
     def __init__(self, tool_name: str, reason: str) -> None:
-        super().__init__(f"{tool_name}: {reason}")
         self.tool_name, self.reason = tool_name, reason
+        super().__init__(tool_name, reason)
+
+    def __str__(self) -> str:
+        return f"{self.tool_name}: {self.reason}"
 
 
 class UnhookedCallError(HooklineError):
@@ -208,8 +221,11 @@ class UnhookedCallError(HooklineError):
     def __init__(self, call: str, why: str, events: Iterable[str]) -> None:
         self.call, self.why = call, why
         self.events = tuple(str(event) for event in events)
-        super().__init__(
-            f"{call} is refused on a hooked client: {why}, so that "
+        super().__init__(call, why, self.events)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.call} is refused on a hooked client: {self.why}, so that "
             f"{', '.join(self.events)} hooks do not see it; use a client without hooks"
         )
 
@@ -219,36 +235,41 @@ class JournalError(HooklineError):
 
     def __init__(self, file: str | PathLike[str], problem: str) -> None:
         self.file, self.problem = fspath(file), problem
-        super().__init__(f"journal {self.file}: {problem}")
+        super().__init__(self.file, problem)
+
+    def __str__(self) -> str:
+        return f"journal {self.file}: {self.problem}"
 
 
 class BusConnectionError(HooklineError, ConnectionError):
     """A bus cannot be reached, or refuses the connection."""
 
     def __init__(self, address: str, problem: str) -> None:
-        super().__init__(f"no connection to {address}: {problem}")
         self.address, self.problem = address, problem
+        super().__init__(address, problem)
+
+    def __str__(self) -> str:
+        return f"no connection to {self.address}: {self.problem}"
 
 
 class MissingExtraError(HooklineError, ImportError):
     """A feature needs an optional package that is not installed."""
 
     def __init__(self, extra: str, package: str, at_least: str = "") -> None:
-        version = f" {at_least} or later" if at_least else ""
-        command = install_command(extra, package, at_least)
-        super().__init__(
-            f"{package}{version} is missing (hookline[{extra}]): run {command}"
-        )
         self.extra, self.package, self.at_least = extra, package, at_least
+        super().__init__(extra, package, at_least)
+
+    def __str__(self) -> str:
+        version = f" {self.at_least} or later" if self.at_least else ""
+        missing = f"{self.package}{version} is missing (hookline[{self.extra}])"
+        return f"{missing}: run {install_command(*self.args)}"
 
 
 class UnsupportedPlatformError(HooklineError, ImportError):
     """Hookline was imported on Windows."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
-        )
+    def __str__(self) -> str:
+        return "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
 
 
 def install_command(extra: str, package: str, at_least: str = "") -> str:
@@ -257,20 +278,26 @@ def install_command(extra: str, package: str, at_least: str = "") -> str:
     The requirements themselves are named: Hookline is on no index, and a stranger could
     register its name (decision 0148).
     """
+    missing = [f"{package}>={at_least}"] if at_least else _requirements(extra)
+    # Quoted also where a shell would not need it: it looks the same everywhere.
+    return " ".join(["pip install", *(f"'{name}'" for name in missing or [package])])
+
+
+def _requirements(extra: str) -> list[str]:
+    """What the installed package requires for an extra; [] if that is not known."""
     from importlib import metadata
 
     try:
         declared = metadata.requires("hookline") or []
     except metadata.PackageNotFoundError:
-        declared = []  # run from its sources, without an installation
-    names = [
+        return []  # run from its sources, without an installation
+    mark = f'extra=="{extra}"'
+    parts = (line.replace("'", '"').partition(";") for line in declared)
+    return [
         requirement.strip()
-        for requirement, _, condition in (line.partition(";") for line in declared)
-        if re.search(rf"""extra *== *['"]{extra}['"]""", condition)
+        for requirement, _, condition in parts
+        if mark in condition.replace(" ", "")
     ]
-    names = [f"{package}>={at_least}"] if at_least else names or [package]
-    # Quoted also where a shell would not need it: it looks the same everywhere.
-    return " ".join(["pip install", *(f"'{name}'" for name in names)])
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -280,5 +307,5 @@ def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | No
     from difflib import get_close_matches
 
     by_lower = {choice.lower(): choice for choice in known}
-    matches = get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
-    return str(by_lower[matches[0]]) if matches else None
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
+    return str(by_lower[found[0]]) if found else None
