@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -26,6 +26,9 @@ from hookline.settings.model import (
     OnFailure,
     TrustStatus,
 )
+
+if TYPE_CHECKING:
+    from hookline.rules.program import Activation
 
 DEPTH_VARIABLE = "HOOKLINE_DEPTH"
 """Counts up in the environment of every hook's process."""
@@ -169,6 +172,10 @@ class RunEnd(Struct, frozen=True, kw_only=True):
     """Of remote hooks: what the other side has read already."""
 
 
+SILENT = RunEnd(exit_code=0)
+"""It ran well and says nothing."""
+
+
 class HookPlan(Struct, frozen=True):
     """The hooks to run for one event."""
 
@@ -183,7 +190,8 @@ class HookCall:
     """One event on its way to its hooks; encoded once for all of them."""
 
     __slots__ = (
-        *("_values", "cwd", "depth", "event", "input", "on_late", "on_start"),
+        *("_values", "activations", "cwd", "depth", "event", "input", "on_late"),
+        "on_start",
         *("origin", "payload", "recheck", "session_id", "telemetry", "translated"),
     )
 
@@ -215,6 +223,8 @@ class HookCall:
         """Is shown how the output of a command starts; see ``ProcessSpec``."""
         self.translated = False
         """Whether model payloads are in the stable shape; so they are for hooks."""
+        self.activations: dict[str, Activation] = {}
+        """What expressions share of this event."""
         self._values: dict[str, Any] | None = None
 
     def encode(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from hookline.plan import RegisteredHook, RunEnd
+from hookline.plan import SILENT, RegisteredHook, RunEnd
 from hookline.protocol.outputs import BLOCKED_BY_HOOK, read_decision, read_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import TooDeepError, decode
@@ -59,6 +59,17 @@ def read_end(
 
     ``duration``: in milliseconds.
     """
+    if end is SILENT:  # as of most rules and functions
+        config = hook.config
+        return HookExecutionResult(
+            hook_name=config.name,
+            hook_type=config.type,
+            source=hook.source,
+            event_name=hook.event,
+            success=True,
+            exit_code=0,
+            duration=duration,
+        )
     if end.result is not None:
         return structs.replace(end.result, duration=duration)
     if end.answer is None:

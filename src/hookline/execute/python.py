@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.errors import EncodingError, nearest
 from hookline.plan import (
+    SILENT,
     HookCall,
     HookFunction,
     RegisteredHook,
@@ -205,7 +206,7 @@ class _Outcome:
         if self.error is not None:
             return self._error_end(self.error)
         if self.answer is None:
-            return RunEnd(exit_code=0)
+            return SILENT
         kind = type(self.answer).__name__
         problem = f"returned {kind}, expected None or a dict{_SUCH_AS}"
         if isinstance(self.answer, Mapping):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hookline._internal.log import logger
-from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.plan import SILENT, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause
 from hookline.rules.failure import FAILURE_CONDITIONS, is_failure_met
 from hookline.rules.program import (
@@ -37,7 +37,7 @@ class RuleExecutor:
         except EvaluationError as error:
             problem = f"its expression failed: {error}"
             return RunEnd(cause=FailureCause.OUTPUT, error=problem)
-        return RunEnd(exit_code=0, answer=answer)
+        return SILENT if answer is None else RunEnd(exit_code=0, answer=answer)
 
     async def close(self) -> None:
         """Nothing is kept."""
@@ -45,7 +45,8 @@ class RuleExecutor:
 
 def scope_of(hook: RegisteredHook, call: HookCall) -> Scope:
     """What a hook's expressions see of an event."""
-    return Scope(call.values(), call.cwd, hook.project_dir or call.cwd)
+    folder = hook.project_dir or call.cwd
+    return Scope(call.values(), call.cwd, folder, call.activations)
 
 
 def decide(config: HookConfig, scope: Scope) -> dict[str, object] | None:

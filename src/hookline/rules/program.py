@@ -43,6 +43,12 @@ NAMES = frozenset().union(*EVENT_FIELDS.values()) | {NOW, EVENT}
 """What an expression can name."""
 _MAX_LENGTH = 20_000
 _OR, _AND, _NOT, _IF = "_||_", "_&&_", "!_", "_?_:_"
+_MAKE_NO_VALUES = frozenset(
+    {
+        *(_OR, _AND, _NOT, "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_[_]", "@in"),
+        *("contains", "startsWith", "endsWith", "matches", "size"),
+    }
+)
 _LOST = "\ufffd"
 _FINDING = r"ERROR: <input>:(-?\d+):(-?\d+): (.*)"
 _MISSING = (
@@ -84,12 +90,35 @@ class MissingFieldError(EvaluationError):
     """An expression uses a key or an index that the event does not have."""
 
 
-class Scope(NamedTuple):
+class Activation:
+    """The parts of an event that an expression uses, as the engine takes them."""
+
+    __slots__ = ("handle", "values", "weight")
+
+    def __init__(self, values: dict[str, Any], weight: int) -> None:
+        self.values = values
+        self.weight = weight
+        self.handle: cel.Activation | None = None
+        """The same, converted by the engine."""
+
+
+class Scope:
     """What an expression is evaluated on: plain JSON values, and where paths start."""
 
-    event: Mapping[str, Any]
-    cwd: str
-    project: str
+    __slots__ = ("activations", "cwd", "event", "project")
+
+    def __init__(
+        self,
+        event: Mapping[str, Any],
+        cwd: str,
+        project: str,
+        activations: dict[str, Activation] | None = None,
+    ) -> None:
+        self.event = event
+        self.cwd = cwd
+        self.project = project
+        self.activations = {} if activations is None else activations
+        """Of this event, by what is used of it: hundreds of rules may use the same."""
 
 
 class Uses(dict[str, "Uses | None"]):
@@ -113,33 +142,59 @@ class Program:
         self._eval = _load(saved).eval if lifted else expression.eval
         self._saved = saved if _has_choice(self.tree) else None
         self.uses = find_uses(self.tree)
+        self._activation_key = _key_of(self.uses)
         nodes = list(walk(self.tree))
         self._words = {one.field for one in nodes if isinstance(one, Select)} | {
             one.value for one in nodes if isinstance(one, Constant) and one.value
         }
+        names = {node.function for node in nodes if isinstance(node, Call)}
+        self._uses_folders = not names.isdisjoint(functions.NAMES)
+        # What an evaluation makes, a text or a list, lives as long as the activation.
+        has_loop = any(isinstance(node, Loop) for node in nodes)
+        self._makes_values = has_loop or not names <= _MAKE_NO_VALUES
         self._cost = CostModel(self.tree)
+        self._cheap_weight = -1
+        """No input of this weight is expensive."""
 
     def evaluate(self, scope: Scope, called: Called | None = None) -> Any:
         """The value for an event; raises ``EvaluationError``.
 
         ``called``: what the functions gave that were called for the whole of it.
         """
-        scope = scope._replace(event=self._seen(scope.event))
+        event = self._seen(scope.event)
+        activation = scope.activations.get(self._activation_key)
+        is_shared = activation is not None and event is scope.event
         try:
-            values, weight = self._values(scope)
-            if not self._cost.is_cheap(weight):
-                self._refuse_expensive(values)
+            if activation is None or not is_shared:
+                activation = self._activation(event)
+                if event is scope.event:
+                    scope.activations[self._activation_key] = activation
+            if activation.weight > self._cheap_weight:
+                if self._cost.is_cheap(activation.weight):
+                    self._cheap_weight = activation.weight
+                else:
+                    self._refuse_expensive(activation.values)
         except RecursionError:
             raise EvaluationError("a value is nested too deeply") from None
-        functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
-        called = called or self._call(scope)
+        if self._calls and called is None:
+            called = self._call(scope)
+        if self._uses_folders:
+            functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
         try:
-            found = self._eval(data={**values, **called.values})
+            if called is not None and called.values:
+                found = self._eval(data={**activation.values, **called.values})
+            elif self._makes_values or not is_shared:
+                found = self._eval(data=activation.values)
+            else:
+                if activation.handle is None:
+                    activation.handle = _environment().Activation(activation.values)
+                found = self._eval(activation.handle)
             value = found.plain_value()
         # The engine raises for what it cannot read, and for its own limits.
         except Exception as error:  # noqa: BLE001
             raise EvaluationError(_without_code(str(error))) from None
         if type(value) is str and found.type().name() == "ERROR":
+            called = called or _NOT_CALLED
             failure = self._failure(value, scope.event, called)
             if self._saved is not None and isinstance(failure, MissingFieldError):
                 failure = self._worst(failure, scope, called)
@@ -147,8 +202,6 @@ class Program:
         return value
 
     def _call(self, scope: Scope) -> Called:
-        if not self._calls:
-            return _NOT_CALLED
         called = Called({}, {})
         for call in self._calls:
             try:
@@ -189,9 +242,8 @@ class Program:
         """The event, with the names that it uses and only a coding agent has."""
         return with_agent_spellings(event, self._words) if "host" in event else event
 
-    def _values(self, scope: Scope) -> tuple[dict[str, Any], int]:
+    def _activation(self, event: Mapping[str, Any]) -> Activation:
         values: dict[str, Any] = {}
-        event = scope.event
         weight = 0
         for name, uses in self.uses.items():
             if name == NOW:
@@ -203,7 +255,7 @@ class Program:
             else:
                 continue
             weight += weight_of(values[name])
-        return values, weight
+        return Activation(values, weight)
 
     def _refuse_expensive(self, values: dict[str, Any]) -> None:
         cost = self._cost.bound(values)
@@ -460,6 +512,14 @@ def find_uses(root: Node) -> Uses:
     found = Uses()
     _add_uses(root, found, frozenset())
     return found
+
+
+def _key_of(uses: Uses) -> str:
+    parts = []
+    for name, below in sorted(uses.items()):
+        inside = "?" if below is _TEST else "" if below is None else _key_of(below)
+        parts.append(f"{name!r}{inside}")
+    return f"{{{','.join(parts)}}}"
 
 
 def _add_uses(node: Node, found: Uses, bound: frozenset[str]) -> None:
