@@ -35,7 +35,7 @@ class HookRegistry:
         """
         self.version = 0
         """Goes up with every change, so that cached plans are not used any more."""
-        self.serials = count(1) if previous is None else previous.serials
+        self.serials: count[int] = count(1) if previous is None else previous.serials
         self._switched: dict[str, bool] = {}
         """What the host switched on or off, where the settings say otherwise."""
         self._hooks: dict[HookEventName, tuple[RegisteredHook, ...]] = {}
