@@ -31,7 +31,7 @@ run(guard)
 HOST = """
 import asyncio, json, os, sys, threading
 from hookline import Config, HookSystem, Settings, config as made
-from hookline.engine import background_loop
+from hookline.engine import sync
 
 config = Config("s", ".", Settings.from_file("settings.json"))
 hooks, lazy = HookSystem(config), Config(settings=config.loaded)
@@ -55,7 +55,7 @@ def fire(name):
 
 def hold(held, over):
     # A fork must not wait for a thread that it does not have.
-    with made._building, background_loop._lock, hooks._changing:
+    with made._building, sync._lock, hooks._changing:
         held.set()
         over.wait()
 

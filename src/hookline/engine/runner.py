@@ -8,19 +8,21 @@ saw another value than the final one are asked once more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from contextlib import suppress
+from copy import copy
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct, structs
 
+from hookline.execute.runtime import Slots
 from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, Chain, HookEventName
 from hookline.protocol.outputs import Decision, HookOutput
-from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import same_json
 from hookline.settings.model import Dialect, HookMode, HookType
 
-from .background import BackgroundHooks
-from .breaker import CircuitBreaker
+from .breaker import CircuitBreaker, refused
 from .changes import (
     Changes,
     EventInput,
@@ -32,12 +34,20 @@ from .changes import (
 )
 from .run_hook import Executors, run_hook
 
+MAX_BACKGROUND = 64
+"""Hooks that nobody waits for, at once in each event loop."""
+
 _RECHECKED = frozenset({Chain.TOOL_INPUT, Chain.LLM_REQUEST})
-_CLAUDE = Dialect.CLAUDE
 _IN_ONE_STEP = frozenset({HookType.RULE, HookType.CEDAR})
+# On Python 3.11 finding a member in its enum costs more than a call.
+_CLAUDE, _COMMAND, _AFTER_MODEL = (
+    Dialect.CLAUDE,
+    HookType.COMMAND,
+    HookEventName.AfterModel,
+)
 
 
-class _Asked(Struct):
+class _Run(Struct):
     """A hook, what it was shown, and its result."""
 
     hook: RegisteredHook
@@ -49,19 +59,38 @@ class _Asked(Struct):
         """What counts of its output."""
         return None if self.result.observed else self.result.output
 
+    @property
+    def ends(self) -> bool:
+        """Whether it blocks or stops the event."""
+        traits, output = TRAITS[self.hook.event], self.output
+        return output is not None and (
+            (output.stops and traits.can_stop)
+            or (output.is_blocking and traits.can_block)
+        )
+
+    def changes(self, chain: Chain) -> Changes:
+        """What it gives for each key of what it was shown."""
+        return {} if self.output is None else changes_of(self.output, self.shown, chain)
+
+
+class _Background:
+    """The hooks of one event loop that nobody waits for."""
+
+    def __init__(self) -> None:
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.turns = Slots(MAX_BACKGROUND)
+
 
 class HookRunner:
     """Runs hooks with the executor of their type."""
 
-    def __init__(
-        self,
-        executors: Executors,
-        breaker: CircuitBreaker,
-        background: BackgroundHooks | None = None,
-    ) -> None:
+    def __init__(self, executors: Executors, breaker: CircuitBreaker) -> None:
         self._executors = executors
         self._breaker = breaker
-        self._background = background or BackgroundHooks(executors, breaker)
+        # Several threads may each have a loop.
+        self._background: WeakKeyDictionary[asyncio.AbstractEventLoop, _Background] = (
+            WeakKeyDictionary()
+        )
 
     async def run(self, plan: HookPlan, call: HookCall) -> list[HookExecutionResult]:
         """Run every hook of a plan; results in plan order, then those of re-checks."""
@@ -69,138 +98,234 @@ class HookRunner:
             return [await self._run_hook(plan.hooks[0], call)]
         chain = TRAITS[plan.event].chain
         if plan.sequential:
-            asked = await self._run_chain(plan, call)
+            runs = await self._run_chain(plan, call, chain)
         else:
             hooks = [hook for hook in plan.hooks if _is_met(hook, call)]
             results = await self._run_together(hooks, call)
-            pairs = zip(hooks, results, strict=True)
-            asked = [_Asked(hook, call.input, result) for hook, result in pairs]
-            if _change_anything(asked, chain):
-                await self._settle(asked, call, chain)
-        results = [one.result for one in asked]
-        if chain in _RECHECKED and not _ends(asked):
-            results += await self._recheck(plan, asked, call, chain)
+            runs = [
+                _Run(hook, call.input, result)
+                for hook, result in zip(hooks, results, strict=True)
+            ]
+            if any(
+                run.output and chain in run.output.hook_specific_output for run in runs
+            ):
+                await self._settle(runs, call, chain)
+        results = [run.result for run in runs]
+        if chain in _RECHECKED and not any(run.ends for run in runs):
+            results += await self._recheck(plan, runs, call, chain)
         return results
+
+    async def finish(self, limit_s: float | None = None) -> None:
+        """Let the hooks end that nobody on this event loop waits for.
+
+        What is left after the limit is cancelled.
+        """
+        background = self._background.get(asyncio.get_running_loop())
+        if background is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while background.tasks:  # they may fire events
+                    await asyncio.wait(background.tasks)
+        for task in background.tasks:
+            task.cancel()
+        await asyncio.gather(*background.tasks, return_exceptions=True)
 
     async def _run_hook(
         self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
-        if hook.config.is_async:
-            return self._background.start(hook, call)
-        if hook.config.dialect is _CLAUDE and hook.config.type is HookType.COMMAND:
-            return await self._background.run_until_async(hook, call)
+        config = hook.config
+        if config.is_async:
+            # The host may change its objects once the event has been answered.
+            return self._leave(hook, call.with_input(call.plain_input()))
+        if config.dialect is _CLAUDE and config.type is _COMMAND:
+            return await self._run_until_async(hook, call)
         result = await run_hook(hook, call, self._executors, self._breaker)
-        if result.output is None or hook.event is not HookEventName.AfterModel:
-            return result
-        return structs.replace(
-            result, output=with_one_answer(result.output, call.input)
+        if result.output is not None and hook.event is _AFTER_MODEL:
+            output = with_one_answer(result.output, call.input)
+            result = structs.replace(result, output=output)
+        return result
+
+    async def _run_until_async(
+        self, hook: RegisteredHook, call: HookCall
+    ) -> HookExecutionResult:
+        """Run a hook that may say, in its first line, that nobody should wait for it.
+
+        So do hooks for Claude Code (protocol.md#dialects).
+        """
+        from hookline.protocol.dialect_payloads import async_timeout  # rarely needed
+
+        loop = asyncio.get_running_loop()
+        is_left: asyncio.Future[None] = loop.create_future()
+
+        def read_first_line(line: bytes) -> float | None:
+            timeout_s = async_timeout(line, hook.config.timeout_ms / 1000)
+            if timeout_s is not None and not is_left.done():
+                is_left.set_result(None)
+            return timeout_s
+
+        watched = copy(call)
+        watched.on_start = read_first_line
+        run = run_hook(hook, watched, self._executors, self._breaker)
+        task = loop.create_task(run)
+        try:
+            await asyncio.wait((task, is_left), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        return self._leave(hook, call, task) if is_left.done() else task.result()
+
+    def _leave(
+        self,
+        hook: RegisteredHook,
+        call: HookCall,
+        running: asyncio.Task[HookExecutionResult] | None = None,
+    ) -> HookExecutionResult:
+        """Wait no longer for a hook, or not at all; its result is not known."""
+        loop = asyncio.get_running_loop()
+        background = self._background.get(loop)
+        if background is None:
+            background = self._background[loop] = _Background()
+        end = self._end_in_background(hook, call, background.turns, running)
+        task = loop.create_task(end)
+        background.tasks.add(task)
+        task.add_done_callback(background.tasks.discard)
+        return HookExecutionResult(
+            hook_name=hook.name,
+            hook_type=hook.config.type,
+            source=hook.source,
+            event_name=hook.event,
+            success=True,
+            is_async=True,
         )
+
+    async def _end_in_background(
+        self,
+        hook: RegisteredHook,
+        call: HookCall,
+        turns: Slots,
+        running: asyncio.Task[HookExecutionResult] | None,
+    ) -> None:
+        cause, error = FailureCause.SPAWN, "never started: its host ends"
+        try:
+            if running is None:
+                await turns.acquire()
+            cause = FailureCause.CRASH
+            error = "ended before it had finished: its host ends"
+            try:
+                result = await (
+                    running or run_hook(hook, call, self._executors, self._breaker)
+                )
+            finally:
+                if running is None:
+                    turns.release()
+        except asyncio.CancelledError:
+            # Else the event would look as if it had a result.
+            result = refused(hook, cause, error)
+        if call.on_late is not None:
+            call.on_late(call, result)
 
     async def _run_together(
         self, hooks: list[RegisteredHook], call: HookCall
     ) -> list[HookExecutionResult]:
         # What waits for nothing needs no task of its own.
-        done = {
+        results = {
             hook: await self._run_hook(hook, call)
             for hook in hooks
             if hook.config.type in _IN_ONE_STEP or hook.config.is_async
         }
-        left = [hook for hook in hooks if hook not in done]
-        if len(left) == 1:
-            done[left[0]] = await self._run_hook(left[0], call)
-        elif left:
+        waiting = [hook for hook in hooks if hook not in results]
+        if len(waiting) == 1:
+            results[waiting[0]] = await self._run_hook(waiting[0], call)
+        elif waiting:
             async with asyncio.TaskGroup() as group:
                 tasks = {
-                    hook: group.create_task(self._run_hook(hook, call)) for hook in left
+                    hook: group.create_task(self._run_hook(hook, call))
+                    for hook in waiting
                 }
-            done |= {hook: task.result() for hook, task in tasks.items()}
-        return [done[hook] for hook in hooks]
+            results |= {hook: task.result() for hook, task in tasks.items()}
+        return [results[hook] for hook in hooks]
 
-    async def _run_chain(self, plan: HookPlan, call: HookCall) -> list[_Asked]:
-        chain = TRAITS[plan.event].chain
-        asked: list[_Asked] = []
+    async def _run_chain(
+        self, plan: HookPlan, call: HookCall, chain: Chain
+    ) -> list[_Run]:
+        runs: list[_Run] = []
         for hook in plan.hooks:
             if not _is_met(hook, call):
                 continue
-            one = _Asked(hook, call.input, await self._run_hook(hook, call))
-            asked.append(one)
-            if _ends((one,)):
+            run = _Run(hook, call.input, await self._run_hook(hook, call))
+            runs.append(run)
+            if run.ends:
                 break
-            if one.output is not None and one.result.success:
-                call = call.with_input(chain_input(call.input, one.output, chain))
-        return asked
+            if run.output is not None and run.result.success:
+                call = call.with_input(chain_input(call.input, run.output, chain))
+        return runs
 
-    async def _settle(self, asked: list[_Asked], call: HookCall, chain: Chain) -> None:
+    async def _settle(self, runs: list[_Run], call: HookCall, chain: Chain) -> None:
         """Run hooks again that changed a key which an earlier one changed too."""
-        given: Changes = {}
+        changes: Changes = {}
         owners: dict[tuple[str, ...], str] = {}
         so_far = call.input
-        for one in asked:
-            if chain in _RECHECKED and _ends(asked):
+        for run in runs:
+            if chain in _RECHECKED and any(run.ends for run in runs):
                 return
-            changes = _changes(one, chain)
-            key = disagreement(given, changes)
-            if key is not None:
-                one.shown = so_far
-                again = await self._run_hook(one.hook, call.with_input(so_far))
-                one.result = _warned(again, owners[key], f"{chain}.{'.'.join(key)}")
-                changes = _changes(one, chain)
-            given |= changes
-            owners |= dict.fromkeys(changes, one.hook.name)
-            if one.output is not None:
-                so_far = chain_input(so_far, one.output, chain)
+            by_hook = run.changes(chain)
+            if (key := disagreement(changes, by_hook)) is not None:
+                again = await self._run_hook(run.hook, call.with_input(so_far))
+                warning = (
+                    f"hooks {owners[key]!r} and {run.hook.name!r} disagree on "
+                    f"{chain}.{'.'.join(key)}: the later one ran again on the value of "
+                    'the earlier one; put both into a "sequential" group to run them '
+                    "in this order from the start"
+                )
+                warnings = (*again.warnings, warning)
+                run.shown = so_far
+                run.result = structs.replace(again, warnings=warnings)
+                by_hook = run.changes(chain)
+            changes |= by_hook
+            owners |= dict.fromkeys(by_hook, run.hook.name)
+            if run.output is not None:
+                so_far = chain_input(so_far, run.output, chain)
 
     async def _recheck(
-        self, plan: HookPlan, asked: list[_Asked], call: HookCall, chain: Chain
+        self, plan: HookPlan, runs: list[_Run], call: HookCall, chain: Chain
     ) -> list[HookExecutionResult]:
         """Ask the hooks again that did not see the final value."""
-        outputs = [one.output for one in asked if one.output is not None]
+        outputs = [run.output for run in runs if run.output is not None]
         final = final_input(call.input, outputs, chain)
         if final is call.input:
             return []
-        seen = {one.hook: one for one in asked}
+        # Without a run its condition was false before.
+        runs_by_hook = {run.hook: run for run in runs}
         again = call.as_recheck(final)
         hooks = [
             hook
             for hook in plan.hooks
-            if _is_asked_again(hook, seen.get(hook), final, chain)
+            if hook.config.recheck
+            and hook.config.mode is not HookMode.OBSERVE
+            and not hook.config.is_async
+            and not _has_seen(runs_by_hook.get(hook), final, chain)
             and _is_met(hook, again)
         ]
-        results = await self._run_together(hooks, again)
-        return [_verdict_only(result) for result in results]
+        return [
+            structs.replace(
+                result,
+                output=verdict_part(result.output),
+                recheck=True,
+                user_message=None,
+            )
+            for result in await self._run_together(hooks, again)
+        ]
 
 
-def _change_anything(asked: list[_Asked], chain: Chain) -> bool:
-    return any(
-        one.output is not None and chain in one.output.hook_specific_output
-        for one in asked
-    )
-
-
-def _ends(asked: Iterable[_Asked]) -> bool:
-    """Whether any of these hooks blocks or stops the event."""
-    for one in asked:
-        traits, output = TRAITS[one.hook.event], one.output
-        if output is None:
-            continue
-        if (output.stops and traits.can_stop) or (
-            output.is_blocking and traits.can_block
-        ):
-            return True
-    return False
-
-
-def _changes(one: _Asked, chain: Chain) -> Changes:
-    return {} if one.output is None else changes_of(one.output, one.shown, chain)
-
-
-def _warned(result: HookExecutionResult, other: str, field: str) -> HookExecutionResult:
-    warning = (
-        f"hooks {other!r} and {result.hook_name!r} disagree on {field}: the later one "
-        'ran again on the value of the earlier one; put both into a "sequential" group '
-        "to run them in this order from the start"
-    )
-    return structs.replace(result, warnings=(*result.warnings, warning))
+def _has_seen(run: _Run | None, final: EventInput, chain: Chain) -> bool:
+    """Whether the final value is what a hook was shown, with its own changes."""
+    if run is None:
+        return False
+    outputs = () if run.output is None else (run.output,)
+    seen = final_input(run.shown, outputs, chain)
+    return same_json(seen.get(chain), final.get(chain))
 
 
 def _is_met(hook: RegisteredHook, call: HookCall) -> bool:
@@ -213,34 +338,15 @@ def _is_met(hook: RegisteredHook, call: HookCall) -> bool:
     return is_met(hook, call)
 
 
-def _is_asked_again(
-    hook: RegisteredHook, one: _Asked | None, final: EventInput, chain: Chain
-) -> bool:
-    config = hook.config
-    if not config.recheck or config.mode is HookMode.OBSERVE or config.is_async:
-        return False
-    if one is None:  # its condition was false before
-        return True
-    own = () if one.output is None else (one.output,)
-    return not same_json(
-        final_input(one.shown, own, chain).get(chain), final.get(chain)
-    )
-
-
-def _verdict_only(result: HookExecutionResult) -> HookExecutionResult:
-    output = verdict_part(result.output)
-    return structs.replace(result, output=output, recheck=True, user_message=None)
-
-
-def verdict_part(said: HookOutput | None) -> HookOutput | None:
+def verdict_part(output: HookOutput | None) -> HookOutput | None:
     """What counts of a second answer: only a block, a question or a stop."""
-    if said is None or not said.decides:
+    if output is None or not output.decides:
         return None
     return HookOutput(
-        decision=None if said.decision is Decision.ALLOW else said.decision,
-        reason=said.reason or (said.system_message if said.asks else None),
-        continues=said.continues,
-        stop_reason=said.stop_reason,
-        permission=said.permission,
-        permission_reason=said.permission_reason,
+        decision=None if output.decision is Decision.ALLOW else output.decision,
+        reason=output.reason or (output.system_message if output.asks else None),
+        continues=output.continues,
+        stop_reason=output.stop_reason,
+        permission=output.permission,
+        permission_reason=output.permission_reason,
     )

@@ -48,7 +48,6 @@ from hookline.settings.model import (
     HookType,
 )
 
-from .background import BackgroundHooks
 from .breaker import CircuitBreaker
 from .handler import EventPipeline, HookEventHandler
 from .planner import HookPlanner
@@ -124,9 +123,7 @@ class HookSystem:
         self._executors = HookExecutors(config)
         self._executors.provide_for(self._registry.all_hooks())
         self._breaker = CircuitBreaker(config.working_dir)
-        by_type = self._executors.by_type
-        self._background = BackgroundHooks(by_type, self._breaker)
-        self._runner = HookRunner(by_type, self._breaker, self._background)
+        self._runner = HookRunner(self._executors.by_type, self._breaker)
         self._lock, self._host = threading.RLock(), os.getpid()
         self._watch: SettingsWatch | None = None
         self._follows = reload
@@ -383,7 +380,7 @@ class HookSystem:
         await self._disposing.dispose()
         if self._watch is not None:
             await self._watch.finished()
-        await self._background.finish(background_s)
+        await self._runner.finish(background_s)
         await self._executors.close()
         watcher.stop()
         for journal in tuple(self._journals.values()):
@@ -403,7 +400,7 @@ class HookSystem:
 
         From any thread, with or without a running event loop.
         """
-        from .background_loop import run_sync
+        from .sync import run_sync
 
         return run_sync(self._config, self._fire(event_name, event_input))
 

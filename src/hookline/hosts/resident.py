@@ -50,7 +50,6 @@ _PRELOADED = (
         "agent.session",
         "config",
         "engine.system",
-        "engine.background",
         "settings.watch",
     ),
     *("execute.command", "execute.python", "execute.rule", "execute.standby"),
