@@ -212,6 +212,9 @@ async def test_user_settings_name_the_home_folder(
 class OtherBytesApproved:
     """An approval whose check came before the file was exchanged."""
 
+    def __init__(self, path: Path) -> None:
+        self.digests = {str(path): hashlib.sha256(FORBID.encode()).hexdigest()}
+
     def check(self) -> tuple[str | None, Stamp]:
         return None, ("checked",)
 
@@ -224,12 +227,6 @@ class OtherBytesApproved:
     def environment(self) -> dict[str, str]:
         return {}
 
-    def digest_of(self, path: str) -> str | None:
-        return hashlib.sha256(FORBID.encode()).hexdigest()
-
-    def has_files_in(self, folder: str) -> bool:
-        return True
-
 
 async def test_bytes_that_were_not_approved_are_not_parsed(
     workspace: Workspace,
@@ -241,7 +238,7 @@ async def test_bytes_that_were_not_approved_are_not_parsed(
         source=HookSource.PROJECT,
         options=HookOptions(),
         project=str(workspace.folder),
-        approval=OtherBytesApproved(),
+        approval=OtherBytesApproved(workspace.folder / "tools.cedar"),
     )
     event = {"cwd": str(workspace.folder), "session_id": "s"}
     call = HookCall(hook.event, {**event, "tool_name": "a", "tool_input": {}})

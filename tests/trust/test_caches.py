@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from hookline.protocol.results import FailureCause
-from hookline.trust.caches import private_cache
-from hookline.trust.stamps import PathsStamp
+from hookline.trust.gate import private_cache
 from tests.support.project import GUARD, Project
 
 HELPER = "REASON = 'the good one'\n"
@@ -184,7 +183,6 @@ async def test_what_was_compiled_from_a_swapped_module_is_never_used(
 
 def test_only_a_few_states_are_kept(project: Project) -> None:
     for number in range(40):
-        stamp = PathsStamp({"x": (number, 0, 0, 0, 0)}, {}, {}, {})
-        private_cache(str(project.folder), (stamp,))
+        private_cache(str(project.folder), number)
     assert len(caches(project)) <= 16
     assert sys.pycache_prefix is None

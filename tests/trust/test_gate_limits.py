@@ -11,7 +11,7 @@ import pytest
 from hookline.protocol.results import FailureCause
 from hookline.trust import pins, review
 from hookline.trust.gate import HookApproval
-from hookline.trust.records import MAX_EARLIER, load_record
+from hookline.trust.records import MAX_STATES, load_record
 from tests.support.project import DENY, GUARD, Project
 
 MANY = 500
@@ -56,7 +56,7 @@ async def test_folder_that_is_filled_up_counts_as_changed(project: Project) -> N
     for result in (running, await project.fire()):
         first_ran, second_ran = result.aggregated.hook_results
         assert first_ran.cause is FailureCause.CHANGED
-        assert "were added since it was approved" in (first_ran.error or "")
+        assert "was added since it was approved" in (first_ran.error or "")
         assert second_ran.cause is None
         assert second_ran.stderr.strip() == "the guard says no"
 
@@ -99,13 +99,13 @@ async def test_files_that_cannot_be_checked_count_as_changed(project: Project) -
 
 
 async def test_number_of_remembered_states_is_bounded(project: Project) -> None:
-    for number in range(MAX_EARLIER + 3):
+    for number in range(MAX_STATES + 2):
         project.guarded(description=str(number))
         assert project.trust() == 0
     (file,) = project.record_files()
     record = load_record(str(file))
     assert record is not None
-    assert len(record.earlier) == MAX_EARLIER
+    assert len(record.states) == MAX_STATES
     for number, cause in ((2, None), (1, FailureCause.CHANGED)):
         project.guarded(description=str(number))
         (hook,) = (await project.fire()).aggregated.hook_results

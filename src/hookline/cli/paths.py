@@ -34,7 +34,7 @@ from hookline.settings.places import (
     find_workspace,
     record_path,
 )
-from hookline.trust.caches import cache_folder
+from hookline.trust.gate import cache_folder
 
 from .common import Options, Parser, note
 from .terminal import one_line, paint, print_json

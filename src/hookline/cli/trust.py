@@ -101,12 +101,13 @@ def _has_record(project: str) -> bool:
 
 
 def _list() -> int:
-    trusted = records.all_records()
-    if not trusted:
+    approvals = records.all_approvals()
+    if not approvals:
         print("no project is trusted")
-    for record in trusted:
-        print(f"{paint(_escaped(record.project), 'bold')}  since {record.trusted_at}")
-        for event, _, hook in record.placed_hooks():
+    for approval in approvals:
+        since = approval.trusted_at
+        print(f"{paint(_escaped(approval.project), 'bold')}  since {since}")
+        for event, _, hook in approval.placed_hooks():
             print(f"  {event.value}  {_escaped(hook.name)}")
     return 0
 

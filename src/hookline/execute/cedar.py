@@ -112,7 +112,9 @@ def _load(hook: RegisteredHook, folder: str | None) -> _Loaded:
         for file in named:
             content = read_bytes(file.path)
             if hook.approval is not None:
-                _refuse_changed(file.path, content, hook.approval.digest_of(file.path))
+                _refuse_changed(
+                    file.path, content, hook.approval.digests.get(file.path)
+                )
             files.append(replace(file, text=decode_text(content, file.path)))
     except (MissingExtraError, SettingsError) as error:
         raise _LoadError(FailureCause.SPAWN, error) from error

@@ -196,7 +196,8 @@ class ProjectModules:
         An empty one would hide that an optional module is missing.
         """
         return os.path.isdir(folder) and any(  # noqa: PTH112
-            approval is None or approval.has_files_in(folder)
+            approval is None
+            or any(path.startswith(f"{folder}/") for path in approval.digests)
             for approval in self._approvals
         )
 
@@ -205,7 +206,7 @@ class ProjectModules:
 
     def _digests(self, path: str) -> set[str]:
         approvals = filter(None, self._approvals)
-        digests = (approval.digest_of(path) for approval in approvals)
+        digests = (approval.digests.get(path) for approval in approvals)
         return {digest for digest in digests if digest is not None}
 
 

@@ -28,7 +28,7 @@ from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
-from hookline.trust.stamps import file_stamp
+from hookline.trust.pins import times_of
 
 from .command import command_spec, trace_environment
 from .worker import HookFiles
@@ -361,7 +361,7 @@ def _place(spec: ProcessSpec) -> Stamp:
         folder = os.stat(spec.cwd)  # noqa: PTH116 - no Path on this path
     except OSError:
         return ()
-    return (folder.st_dev, folder.st_ino, file_stamp(program))
+    return (folder.st_dev, folder.st_ino, times_of(program))
 
 
 def _abandon(waiting: list[_Waiting]) -> None:

@@ -28,8 +28,7 @@ from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
-from hookline.trust.pins import NamedPaths
-from hookline.trust.stamps import file_stamp
+from hookline.trust.pins import NamedPaths, times_of
 
 from .answer import trimmed
 from .command import (
@@ -352,7 +351,7 @@ class HookFiles:
         """Their state now."""
         if self._approval is not None:
             return self._approval.check()[1]
-        return tuple(map(file_stamp, self._named))
+        return tuple(map(times_of, self._named))
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether none of them was touched since then."""

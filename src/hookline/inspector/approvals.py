@@ -32,7 +32,7 @@ from hookline.settings.model import shown_url
 from hookline.settings.places import find_workspace, is_within, record_problem
 from hookline.trust.gate import trusts_all
 from hookline.trust.pins import Pin, PinKind
-from hookline.trust.records import Manifest, all_records
+from hookline.trust.records import Manifest, all_approvals
 from hookline.trust.review import (
     Change,
     PinnedFile,
@@ -113,7 +113,7 @@ def _known_projects(desk: Desk) -> tuple[tuple[str, ...], Others]:
     """The projects of our folder; those that are trusted, or in the journal."""
     workspace = find_workspace(desk.cwd)
     here = workspace.projects or (workspace.folder,)
-    recorded: Others = {one.project: one for one in all_records()}
+    recorded: Others = {state.project: state for state in all_approvals()}
     seen = dict.fromkeys(_projects_of_events(desk))
     known = {one: recorded.get(one) for one in (*seen, *recorded) if one not in here}
     return here, dict(islice(known.items(), MAX_OTHERS))

@@ -7,7 +7,7 @@ layers of a run in priority order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -274,11 +274,9 @@ class Approval(Protocol):
     def environment(self) -> dict[str, str]:
         """Variables that keep a process from loading what was not approved."""
 
-    def digest_of(self, path: str) -> str | None:
-        """The approved SHA-256 of a file, if it is one of the hook's."""
-
-    def has_files_in(self, folder: str) -> bool:
-        """Whether any approved file of the hook is somewhere in a folder."""
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """The approved SHA-256 of each file of the hook, by its path."""
 
 
 class SettingsLayer(Struct, frozen=True, kw_only=True):

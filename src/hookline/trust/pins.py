@@ -96,6 +96,8 @@ class Pin(Struct, frozen=True, omit_defaults=True):
 
 
 Pins = Mapping[str, Pin]
+Times = tuple[int, int, int, int, int]
+FileTimes = dict[str, Times | None]
 
 ABSENT = Pin(PinKind.ABSENT)
 
@@ -386,6 +388,22 @@ def differences(before: Pins, now: Pins) -> list[str]:
         for path in paths
         if not before.get(path, ABSENT).holds(now.get(path, ABSENT))
     ]
+
+
+def times_of(
+    path: str, look: Callable[[str], os.stat_result] = os.stat
+) -> Times | None:
+    """What the file system says of a path: inode, device, size, mtime and ctime.
+
+    Nobody can set a ctime; a change of mode or owner shows in it. None where it is
+    missing.
+    """
+    try:
+        status = look(path)
+    except (OSError, ValueError):
+        return None
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_ino, status.st_dev, status.st_size, *times)
 
 
 def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -30,20 +29,17 @@ from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.places import record_path, record_problem, trust_folder
 
-from .pins import Pin, PinKind, Pins, differences, pin_named_files, pin_project
+from .pins import Pin, Pins, differences, pin_named_files, pin_project
 
-VERSION = 3
-"""Of the records; since 3 nothing in ``.hookline`` is left out for being a journal."""
-MAX_EARLIER = 24
-
-PlacedHook = tuple[HookEventName, str | None, HookConfig]
+VERSION = 4
+"""Of the records; since 4 the approved states are one list."""
+MAX_STATES = 25
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
     """What one approval covers, as a whole: settings, and files by path and digest."""
 
-    project: str = ""
-    """Empty in earlier states of versions before 3, which do not count."""
+    project: str
     settings: dict[str, str] = {}
     """The content of each settings file as JSON, by its path."""
     tree: dict[str, Pin] = {}
@@ -64,20 +60,21 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     def digests(self) -> set[str]:
         """The digests of all pinned files."""
-        return {pin.digest for pin in self.pins().values() if pin.kind is PinKind.FILE}
+        return {pin.digest for pin in self.pins().values() if pin.digest}
 
-    def named_pins(self, hook: HookConfig) -> tuple[Pins, Pins]:
-        """The files that one hook names or named: as approved, and now."""
-        approved = self.files.get(hook_id(hook), {})
-        return approved, pin_named_files(hook, self.project, approved=approved)
+    def named_by(self, hook: HookConfig) -> Pins:
+        """The approved files that one hook names."""
+        return self.files.get(hook_id(hook), {})
 
     def holds(self) -> bool:
         """Whether the project is in this state, to the byte."""
         layers = self.layers()
-        tree = pin_project(layers, self.project, approved=self.tree)
+        if differences(self.tree, pin_project(layers, self.project, None, self.tree)):
+            return False
         hooks = (hook for layer in layers for _, _, hook in layer.hooks())
-        return not differences(self.tree, tree) and not any(
-            differences(*self.named_pins(hook)) for hook in hooks
+        return not any(
+            differences(pins, pin_named_files(hook, self.project, None, pins))
+            for hook, pins in ((hook, self.named_by(hook)) for hook in hooks)
         )
 
     def layers(self) -> list[SettingsLayer]:
@@ -87,26 +84,28 @@ class Manifest(Struct, frozen=True, kw_only=True):
             for file, text in self.settings.items()
         ]
 
-    def placed_hooks(self) -> list[PlacedHook]:
+    def placed_hooks(self) -> list[tuple[HookEventName, str | None, HookConfig]]:
         """All approved hooks, each with its event and matcher."""
-        return [placed for layer in self.layers() for placed in placed_hooks(layer)]
+        return [
+            (event, group.matcher, hook)
+            for layer in self.layers()
+            for event, group, hook in layer.hooks()
+        ]
 
 
-class TrustRecord(Manifest, frozen=True, kw_only=True):
-    """What a person approved in one project: the state last seen, and earlier ones."""
+class TrustRecord(Struct, frozen=True):
+    """What a person approved in one project: each state counts as a whole."""
 
-    earlier: tuple[Manifest, ...] = ()
-    """Approved before: on another branch, say. The one last seen comes first."""
     version: int = 1
+    states: tuple[Manifest, ...] = ()
+    """The one that the project was last seen in comes first; others are of another
+    branch, say. Empty in records of other versions."""
 
-    def manifests(self) -> tuple[Manifest, ...]:
-        """Every approved state; each counts as a whole, a mix was never approved."""
-        return (self, *self.earlier)
-
-
-def placed_hooks(layer: SettingsLayer) -> list[PlacedHook]:
-    """The hooks of a layer, each with its event and matcher."""
-    return [(event, group.matcher, hook) for event, group, hook in layer.hooks()]
+    def with_first(self, manifest: Manifest) -> TrustRecord:
+        """The record with one state before all others."""
+        states = self.states if self.version == VERSION else ()
+        others = (s for s in states if not s.covers_the_same(manifest))
+        return TrustRecord(VERSION, (manifest, *others)[:MAX_STATES])
 
 
 def hook_id(hook: HookConfig) -> str:
@@ -130,9 +129,9 @@ def load_record(path: str) -> TrustRecord | None:
         record = msgspec.json.decode(content, type=TrustRecord)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateFileError(f"{path}: is not a valid trust record: {error}") from error
-    projects = {manifest.project for manifest in record.manifests()}
-    is_mixed = record.version == VERSION and len(projects) > 1
-    if is_mixed or not path.endswith(f"/{file_name(record.project)}.json"):
+    names = {f"{file_name(manifest.project)}.json" for manifest in record.states}
+    is_empty = record.version == VERSION and not names
+    if is_empty or names - {os.path.basename(path)}:  # noqa: PTH119
         raise StateFileError(f"{path}: is the trust record of another project")
     return record
 
@@ -152,9 +151,9 @@ def save_record(manifest: Manifest, copies: Mapping[str, bytes]) -> None:
         before = None
         with suppress(StateFileError):  # an unreadable one is forgotten
             before = load_record(path)
-        record = _with_earlier(manifest, before)
+        record = (before or TrustRecord()).with_first(manifest)
         make_folder(f"{folder}/copies")
-        for digest in record.digests() & copies.keys():
+        for digest in manifest.digests() & copies.keys():
             if not os.path.exists(f"{folder}/copies/{digest}"):  # noqa: PTH110
                 write_private(f"{folder}/copies/{digest}", copies[digest])
         write_private(path, msgspec.json.encode(record))
@@ -168,37 +167,22 @@ def find_holding(
 
     It is put first from now on; where that cannot be written, the order stays.
     """
-    for manifest in record.manifests():
+    for manifest in record.states:
         if settings not in (None, manifest.settings) or not manifest.holds():
             continue
-        if manifest is not record:
+        if manifest is not record.states[0]:
             folder = os.path.dirname(path)  # noqa: PTH120
             with (
                 suppress(StateFileError, OSError),
                 locked(folder, wait=False) as is_locked,
             ):
+                # Meanwhile its approval may have been revoked.
                 current = load_record(path) if is_locked else None
-                if current and any(map(manifest.covers_the_same, current.manifests())):
-                    content = msgspec.json.encode(_with_earlier(manifest, current))
+                if current and any(map(manifest.covers_the_same, current.states)):
+                    content = msgspec.json.encode(current.with_first(manifest))
                     write_private(path, content)
         return manifest
     return None
-
-
-def _with_earlier(manifest: Manifest, before: TrustRecord | None) -> TrustRecord:
-    """A record of one state, with those that were approved before."""
-
-    def values(state: Manifest) -> dict[str, Any]:
-        return {name: getattr(state, name) for name in Manifest.__struct_fields__}
-
-    states = before.manifests() if before and before.version == VERSION else ()
-    earlier = [
-        Manifest(**values(state))
-        for state in states
-        if not state.covers_the_same(manifest)
-    ]
-    newest = tuple(earlier[:MAX_EARLIER])
-    return TrustRecord(**values(manifest), earlier=newest, version=VERSION)
 
 
 def remove_record(project: str) -> bool:
@@ -212,15 +196,21 @@ def remove_record(project: str) -> bool:
     return True
 
 
-def all_records() -> list[TrustRecord]:
-    """All records, by project; those that cannot be read are left out."""
-    folder, found = trust_folder(), []
+def all_approvals() -> list[Manifest]:
+    """The state that each trusted project was last seen in."""
+    newest = [record.states[0] for record in _all_records()]
+    return sorted(newest, key=lambda manifest: manifest.project)
+
+
+def _all_records() -> list[TrustRecord]:
+    """Those that can be read."""
+    folder, records = trust_folder(), []
     with suppress(OSError):
         for name in os.listdir(folder) if folder else ():  # noqa: PTH208
             if name.endswith(".json") and not name.startswith("."):
                 with suppress(StateFileError):
-                    found.append(load_record(f"{folder}/{name}"))
-    return sorted(filter(None, found), key=lambda record: record.project)
+                    records.append(load_record(f"{folder}/{name}"))
+    return [record for record in records if record is not None and record.states]
 
 
 def copy_of(digest: str) -> bytes | None:
@@ -233,7 +223,8 @@ def copy_of(digest: str) -> bytes | None:
 
 
 def _drop_unused_copies(folder: str) -> None:
-    used = set[str]().union(*(one.digests() for one in all_records()))
+    states = (state for record in _all_records() for state in record.states)
+    used = set[str]().union(*(state.digests() for state in states))
     with suppress(FileNotFoundError):
         for name in set(os.listdir(f"{folder}/copies")) - used:  # noqa: PTH208
             remove(f"{folder}/copies/{name}")

@@ -294,13 +294,13 @@ def review_project(project: str) -> Review:
     if record is None:
         return replace(now, is_unchanged=not now.has_hooks)
     pins, settings = now.manifest.pins(), now.manifest.settings
-    alike = [state for state in record.manifests() if state.settings == settings]
+    alike = [state for state in record.states if state.settings == settings]
     is_unchanged = (
         bool(now.layers)
         and record.version == VERSION
         and any(not differences(state.pins(), pins) for state in alike)
     )
-    before = record if is_unchanged or not alike else alike[0]
+    before = alike[0] if alike and not is_unchanged else next(iter(record.states), None)
     return replace(now, before=before, is_unchanged=is_unchanged)
 
 
