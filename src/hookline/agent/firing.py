@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler
-from hookline.engine.on_error import closed_events, failed_event
 from hookline.engine.remote_side import RemoteSide
+from hookline.engine.run_hook import closed_events, failed_event
 from hookline.engine.sync import run_sync
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields

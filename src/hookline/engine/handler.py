@@ -32,11 +32,11 @@ from hookline.settings.load import Settings
 from hookline.settings.model import ToolSelection
 
 from .merge import aggregate
-from .on_error import closed_events, closed_output, failed_event
 from .planner import HookPlanner
 from .registry import HookRegistry
 from .remote_side import RemoteSide
 from .report import Reporter
+from .run_hook import closed_events, closed_output, failed_event
 from .runner import HookRunner
 
 if TYPE_CHECKING:

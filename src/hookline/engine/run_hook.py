@@ -3,21 +3,37 @@
 All of it happens inside one ``try``. Whatever breaks around a hook, our own code
 included, is that hook's failure with its policy applied; no other hook's verdict is
 touched.
+
+By default a failure means nothing: the agent goes on. With ``"onError": "block"`` it
+becomes a block or, on an event that cannot block, the strictest output it has: the
+tool's result is withheld, the model's answer replaced, no tool allowed. The same holds
+for what fails outside the hooks, for their event.
 """
 
 from __future__ import annotations
 
 import time
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
 from hookline.errors import EncodingError
 from hookline.execute.answer import read_end
 from hookline.plan import Executor, HookCall, RegisteredHook
-from hookline.protocol.events import TRAITS
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.outputs import HookOutput, read_output
+from hookline.protocol.results import (
+    FailureCause,
+    FailureMeta,
+    HookExecutionResult,
+    ProcessedHookResult,
+    Stage,
+    build_failure_envelope,
+    fail_closed_output,
+    process_common_hook_output_fields,
+)
+from hookline.settings.load import Settings
 from hookline.settings.model import (
     Dialect,
     HookMode,
@@ -28,20 +44,17 @@ from hookline.settings.model import (
 
 from .breaker import CircuitBreaker, refusal, refused, tool_of
 from .merge import merge_outputs
-from .on_error import closed_output
 
 Executors = Mapping[HookType, Executor]
 
 # On Python 3.11 finding a member in its enum costs more than a call.
-_OBSERVE, _OWN_DIALECT = HookMode.OBSERVE, Dialect.HOOKLINE
+_OBSERVE, _ENFORCE, _OWN_DIALECT = HookMode.OBSERVE, HookMode.ENFORCE, Dialect.HOOKLINE
+_CRASH, _CHANGED, _BLOCK = FailureCause.CRASH, FailureCause.CHANGED, OnFailure.BLOCK
 _ENDS = (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 async def run_hook(
-    hook: RegisteredHook,
-    call: HookCall,
-    executors: Executors,
-    breaker: CircuitBreaker,
+    hook: RegisteredHook, call: HookCall, executors: Executors, breaker: CircuitBreaker
 ) -> HookExecutionResult:
     """Run a hook if it may run; never raises, except for cancellation."""
     telemetry, result = call.telemetry, None
@@ -52,7 +65,7 @@ async def run_hook(
         executor = hook.executor or executors.get(config.type)
         if changed is not None:
             error = f"{changed}: review it with 'hookline trust'"
-            result = refused(hook, FailureCause.CHANGED, error)
+            result = refused(hook, _CHANGED, error)
         elif refusal_result := refusal(hook, call, breaker):
             result = refusal_result
         elif executor is None:
@@ -80,26 +93,27 @@ async def run_hook(
                 # Which bytes ran is unknown then: only a block still counts.
                 _blocks(result) or approval.unchanged_since(stamp)
             ):
-                error = "its files changed during the run"
-                result = refused(hook, FailureCause.CHANGED, error)
+                result = refused(hook, _CHANGED, "its files changed during the run")
         if result.cause is not None:
-            result = apply_policy(result, hook)
-    except EncodingError as error:
-        # No guard may be left out because it cannot be shown the event: that blocks.
-        problem = f"could not be shown the event: {error}"
-        result = refused(hook, FailureCause.CRASH, problem)
-        if TRAITS[hook.event].can_block:
-            reason = f"Blocked by Hookline: hook {hook.name!r} {problem}"
-            result = _closed(result, reason)
-        else:
             result = apply_policy(result, hook)
     except _ENDS:
         raise
     # The edge of one hook: nothing that breaks here may reach the others. A panic of a
     # native library is not an ``Exception``.
     except BaseException as error:  # noqa: BLE001
-        problem = f"could not be run: {type(error).__name__}: {error}"
-        result = apply_policy(refused(hook, FailureCause.CRASH, problem), hook)
+        if not isinstance(error, EncodingError):
+            problem = f"could not be run: {type(error).__name__}: {error}"
+            result = apply_policy(refused(hook, _CRASH, problem), hook)
+        else:
+            problem = f"could not be shown the event: {error}"
+            result = refused(hook, _CRASH, problem)
+            if TRAITS[
+                hook.event
+            ].can_block:  # whatever the policy: no guard is left out
+                reason = f"Blocked by Hookline: hook {hook.name!r} {problem}"
+                result = _closed(result, reason)
+            else:
+                result = apply_policy(result, hook)
     finally:
         if result is not None and hook.config.mode is _OBSERVE:
             would_block = _blocks(result) and TRAITS[hook.event].can_block
@@ -117,7 +131,7 @@ def apply_policy(
     result: HookExecutionResult, hook: RegisteredHook
 ) -> HookExecutionResult:
     """A failure as the hook's policy has it: as it is, or closing the event."""
-    if result.cause is None or hook.on(result.cause) is OnFailure.ALLOW:
+    if result.cause is None or hook.on(result.cause) is not _BLOCK:
         return result
     policy = f"onError blocks on {result.cause.value}"
     if hook.trust is TrustStatus.UNTRUSTED:
@@ -132,3 +146,60 @@ def _closed(result: HookExecutionResult, reason: str) -> HookExecutionResult:
         output = merge_outputs((result.output, output), merge)
     raw = output.to_wire()
     return structs.replace(result, output=output, raw_output=raw, closed=True)
+
+
+def closed_output(event: HookEventName, reason: str) -> HookOutput:
+    """The strictest output that an event can have."""
+    return read_output(fail_closed_output(event, reason), event)[0]
+
+
+def failed_event(
+    error: Exception,
+    stage: Stage,
+    event: HookEventName,
+    hooks: Iterable[RegisteredHook] = (),
+    *,
+    correlation_id: str | None = None,
+    always: bool = False,
+) -> ProcessedHookResult:
+    """The result of an event that failed outside its hooks.
+
+    It is closed if one of its ``hooks`` asks for that, and where no guard could be
+    shown the event; ``always``: whatever they say.
+    """
+    meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+    envelope = build_failure_envelope(error, stage, meta)
+    strict = (
+        hook.name
+        for hook in hooks
+        if hook.enabled and not hook.is_skipped
+        if hook.config.mode is _ENFORCE and hook.on(_CRASH) is _BLOCK
+    )
+    name = next(strict, None)
+    is_unseen = isinstance(error, EncodingError) and TRAITS[event].can_block
+    if name is not None or always or is_unseen:
+        whose = "Hookline" if name is None else f"the policy of hook {name!r}"
+        failure = f"{stage.value} failed ({envelope.errors[0].message})"
+        output = closed_output(event, f"Blocked by {whose}: {failure}")
+        envelope = structs.replace(envelope, final_output=output, all_outputs=[output])
+    return process_common_hook_output_fields(envelope, event)
+
+
+def closed_events(settings: Settings) -> frozenset[HookEventName]:
+    """The events on which settings ask for a block, if none of their hooks can be had.
+
+    They could not be registered, so that only their settings can tell.
+    """
+    try:
+        return frozenset(
+            event
+            for layer in settings.layers
+            for event, groups in settings.groups_of(layer).items()
+            for group in groups
+            for hook in group.hooks
+            if hook.managed
+            or settings.hook_options(layer, hook).on_error.get(_CRASH) is _BLOCK
+        )
+    # What broke the registry may break this too: then nothing is let through.
+    except Exception:  # noqa: BLE001
+        return frozenset(HookEventName)

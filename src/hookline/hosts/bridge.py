@@ -22,7 +22,7 @@ from hookline.agent.firing import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler, Recorder
-from hookline.engine.on_error import closed_events
+from hookline.engine.run_hook import closed_events
 from hookline.errors import EncodingError, HooklineError
 from hookline.plan import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
