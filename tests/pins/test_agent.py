@@ -241,6 +241,12 @@ class StagedCalls:
     async def hook(self, event: Row) -> Any:
         return await self._take(event["tool_input"]["n"], "hook")
 
+    def plain_hook(self, event: Row) -> Any:
+        """A hook that never gives up the event loop."""
+        at = event["tool_input"]["n"]
+        self.parts.append(f"{at} hook")
+        return self.calls[at]["hook"]["answer"]
+
     async def confirm(self, question: Confirmation) -> Any:
         at = question.tool_input["n"]
         self.parts.append(f"{at} {self.states[str(at)][-1]}")
@@ -278,7 +284,8 @@ async def test_tool_calls_of_one_turn_run_at_once_until_a_hook_stops_them(
 
     async def made(_: str, row: Row) -> object:
         staged, options = StagedCalls(row), row.get("options", {})
-        hooks = RecordedHooks({"BeforeTool": staged.hook})
+        hook = staged.plain_hook if row.get("plain") else staged.hook
+        hooks = RecordedHooks({"BeforeTool": hook})
         calls = [
             ToolCall(str(at), call.get("name", "work"), {"n": at}, call.get("problem"))
             for at, call in enumerate(row["calls"])
