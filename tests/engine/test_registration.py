@@ -17,7 +17,9 @@ Event = dict[str, Any]
 
 
 def test_names_of_events_for_type_checkers_are_all_events() -> None:
-    assert get_args(registration.Name) == tuple(event.value for event in HookEventName)
+    assert get_args(registration.EventName) == tuple(
+        event.value for event in HookEventName
+    )
     assert set(get_args(registration.Cause)) == set(FailurePolicy.__struct_fields__)
 
 

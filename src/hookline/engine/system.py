@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -34,19 +34,11 @@ from hookline.errors import (
 )
 from hookline.execute.executors import HookExecutors
 from hookline.execute.watchdog import watcher
-from hookline.plan import (
-    HookFunction,
-    RegisteredHook,
-)
+from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.load import Settings
-from hookline.settings.model import (
-    DEFAULT_TIMEOUT_MS,
-    HookConfig,
-    HookSource,
-    HookType,
-)
+from hookline.settings.model import DEFAULT_TIMEOUT_MS
 
 from .breaker import CircuitBreaker
 from .handler import EventPipeline, HookEventHandler
@@ -64,9 +56,8 @@ if TYPE_CHECKING:
     from hookline.telemetry.contract import Telemetry
     from hookline.telemetry.together import Together
 
-    from .registration import Cause, Event, Register, Verdict
+    from .registration import Cause, EventName, HookCallable, Verdict
 
-E = TypeVar("E", bound="Event")
 _LAST_WRITES_S = 2.0
 """How long a host that ends soon waits for a journal in which nothing is written."""
 _reload_log = logging.getLogger("hookline.reload")
@@ -419,7 +410,7 @@ class HookSystem:
 
     def on(
         self,
-        event: E,
+        event: HookEventName | EventName,
         matcher: str | None = None,
         *,
         name: str | None = None,
@@ -430,7 +421,7 @@ class HookSystem:
         recheck: bool = True,
         condition: str | None = None,
         asynchronous: bool = False,
-    ) -> Register[E]:
+    ) -> Callable[[HookCallable], HookCallable]:
         """Register the decorated function as an in-process hook.
 
         The options are those of settings: ``timeout_ms`` is ``timeout``, ``on_error``
@@ -439,11 +430,12 @@ class HookSystem:
         name there. A wrong one raises ``InvalidHookError``, an unknown ``event``
         ``UnknownEventError``.
         """
-        from .registration import check_function, check_group, read_event, read_options
+        from .registration import Registration
 
-        known = read_event(event)
-        options = read_options(
-            known,
+        registration = Registration(
+            event,
+            matcher,
+            sequential,
             name=name,
             timeout_ms=timeout_ms,
             on_error=on_error,
@@ -452,36 +444,14 @@ class HookSystem:
             condition=condition,
             asynchronous=asynchronous,
         )
-        check_group(known, matcher, sequential)
 
-        def register(function: Any) -> Any:
-            check_function(known, function)
-            self._register(known, function, matcher, sequential, options)
+        def register(function: HookCallable) -> HookCallable:
+            with self._changing:
+                settings = self._config.settings
+                self._registry.add_function(registration.hook_of(function, settings))
             return function
 
         return register
-
-    def _register(
-        self,
-        event: HookEventName,
-        function: HookFunction,
-        matcher: str | None,
-        sequential: bool,
-        options: dict[str, Any],
-    ) -> None:
-        name = getattr(function, "__name__", None) or repr(function)
-        config = HookConfig(type=HookType.PYTHON, **{"name": name, **options})
-        with self._changing:
-            hook = RegisteredHook(
-                config=config,
-                event=event,
-                source=HookSource.RUNTIME,
-                options=self._config.settings.hook_options(None, config),
-                matcher=matcher,
-                sequential=sequential,
-                function=function,
-            )
-            self._registry.add_function(hook)
 
     def off(
         self, function: Callable[..., Any], event: HookEventName | str | None = None
