@@ -7,7 +7,7 @@ value that does not fit is left out and reported with its path; the rest is conv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -53,6 +53,11 @@ class Mistake(Struct, frozen=True):
     path: KeyPath
     message: str
 
+    def __str__(self) -> str:
+        keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)
+        path = "".join(keys).removeprefix(".")
+        return f"{path}: {self.message}" if path else self.message
+
 
 class Expected(Struct, frozen=True):
     """What a message says of a type, as an annotation of it (``Annotated``)."""
@@ -66,8 +71,14 @@ class Expected(Struct, frozen=True):
 
     def mismatch(self, value: object) -> str:
         """What was expected, and what it got."""
-        got = type(value).__name__ if self.is_private else describe(value)
-        return f"expected {self.words}, got {got}"
+        actual = type(value).__name__ if self.is_private else describe(value)
+        return f"expected {self.words}, got {actual}"
+
+
+def one_of(choices: Iterable[str]) -> Expected:
+    """These strings and nothing else."""
+    words = tuple(map(str, choices))
+    return Expected(f"one of {', '.join(words)}", words.__contains__)
 
 
 class Key(Struct, frozen=True):
@@ -77,40 +88,51 @@ class Key(Struct, frozen=True):
     """Its name in the typed value."""
     type: Any
     is_required: bool
+    is_nullable: bool = False
+    """Whether null counts as absent."""
 
 
 @cache
-def keys_of(to: type) -> dict[str, Key]:
+def keys_of(to: Any) -> dict[str, Key]:
     """The keys of a Struct or a TypedDict."""
     if issubclass(to, Struct):
         fields = structs.fields(to)
         return {f.encode_name: Key(f.name, f.type, f.required) for f in fields}
     keys: dict[str, Key] = {}
     for name, hint in get_type_hints(to, include_extras=True).items():
-        # With annotations that are strings, ``__required_keys__`` has all.
+        # Where annotations are strings, ``__required_keys__`` alone would have all.
         is_optional = get_origin(hint) is NotRequired
         value_type = get_args(hint)[0] if is_optional else hint
-        keys[name] = Key(name, value_type, not is_optional)
+        is_required = name in to.__required_keys__ and not is_optional
+        keys[name] = Key(
+            name, value_type, is_required, type(None) in get_args(value_type)
+        )
     return keys
 
 
 def convert(
     value: object, to: type[T], mistakes: list[Mistake], path: KeyPath = ()
 ) -> T | None:
-    """Convert an object; None if it is none, or a required key is missing or wrong."""
+    """Convert an object; None if it is none, or a required key is missing or wrong.
+
+    A TypedDict keeps unknown keys, and its nullable keys are left out where null.
+    """
     kind: Any = to  # for mypy, type[T] is not hashable
     if not isinstance(value, Mapping):
         _report(mistakes, path, expected_of(kind).mismatch(value))
         return None
+    keys, is_complete = keys_of(kind), True
     values: dict[str, Any] = {}
-    is_complete = True
-    for name, key in keys_of(kind).items():
+    if not issubclass(to, Struct):
+        values = {k: v for k, v in value.items() if k not in keys and v is not None}
+    for name, key in keys.items():
         converted: Any = UNSET
-        if name in value:
+        if name not in value:
+            if key.is_required:
+                words = expected_of(key.type).words
+                _report(mistakes, (*path, name), f"expected {words}, got nothing")
+        elif value[name] is not None or not key.is_nullable:
             converted = convert_value(value[name], key.type, mistakes, (*path, name))
-        elif key.is_required:
-            words = expected_of(key.type).words
-            _report(mistakes, (*path, name), f"expected {words}, got nothing")
         if converted is not UNSET:
             values[key.attribute] = converted
         elif key.is_required:
@@ -119,53 +141,52 @@ def convert(
 
 
 def convert_value(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
-    """Convert a value of any type; UNSET if it does not fit.
-
-    None is what an absent key has, and never a value for it.
-    """
-    expected = expected_of(to)
+    """Convert a value of any type; UNSET if it does not fit."""
+    expected, mistakes_before = expected_of(to), len(mistakes)
     if expected.accepts is None or expected.accepts(value):
         for member in _members(to):
             converted = _convert_member(value, member, mistakes, path)
             if converted is not UNSET:
                 return converted
-    _report(mistakes, path, expected.mismatch(value))
+    if len(mistakes) == mistakes_before:
+        _report(mistakes, path, expected.mismatch(value))
     return UNSET
 
 
 def _convert_member(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
-    kind = get_origin(_plain(to)) or _plain(to)
-    arguments = get_args(_plain(to))
+    """Convert a value to one type of a union."""
+    plain, accepts = _plain(to), expected_of(to).accepts
+    kind, arguments = get_origin(plain) or plain, get_args(plain)
+    if kind in (Any, object):
+        return value
+    if value is None or (accepts is not None and not accepts(value)):
+        return UNSET
+    if arguments and arguments[-1] is Any:
+        return value if isinstance(value, kind) else UNSET
     if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Struct)):
         if not isinstance(value, Mapping):
             return UNSET
         converted = convert(value, kind, mistakes, path)
         return UNSET if converted is None else converted
-    if kind is dict and arguments and isinstance(value, dict):
+    if kind is dict and isinstance(value, dict):
         items: dict[Any, Any] = {}
-        names, to = arguments
+        name_type, item_type = arguments
         for name, item in value.items():
-            if _convert_leaf(name, names) is UNSET:
-                _report(mistakes, (*path, name), f"not {expected_of(names).words}")
+            if convert_value(name, name_type, [], path) is UNSET:
+                words = expected_of(name_type).words
+                _report(mistakes, (*path, name), f"not {words}")
             else:
-                items[name] = convert_value(item, to, mistakes, (*path, name))
+                items[name] = convert_value(item, item_type, mistakes, (*path, name))
         return {name: item for name, item in items.items() if item is not UNSET}
     if kind in _COLLECTIONS and arguments and isinstance(value, list | tuple):
-        value = [
+        converted_items = [
             convert_value(item, arguments[0], mistakes, (*path, index))
             for index, item in enumerate(value)
         ]
-        value = [item for item in value if item is not UNSET]
-    return _convert_leaf(value, to)
-
-
-def _convert_leaf(value: Any, to: Any) -> Any:
-    plain, accepts = _plain(to), expected_of(to).accepts
-    if plain in (Any, object):
-        return value
-    if value is None or (accepts is not None and not accepts(value)):
-        return UNSET
-    if plain is int and isinstance(value, float) and value.is_integer():
+        value = [item for item in converted_items if item is not UNSET]
+        # The items are converted: what is left is the kind, and limits of its length.
+        to = Annotated[kind, *to.__metadata__] if hasattr(to, "__metadata__") else kind
+    if kind is int and isinstance(value, float) and value.is_integer():
         value = int(value)  # as in JSON Schema
     try:
         converted = msgspec.convert(value, to)

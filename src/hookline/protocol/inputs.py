@@ -9,11 +9,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from hookline._internal.log import logger
 from hookline.errors import UnknownTranslatorError
 
+from .convert import Expected, one_of
 from .events import (
     TRAITS,
     HookEventName,
@@ -22,9 +23,12 @@ from .events import (
     SessionEndReason,
     SessionStartSource,
 )
-from .outputs import one_of
 from .results import ProcessedHookResult
 from .values import text_of
+
+Fields = dict[str, Any]
+"""The fields of one event, without the base fields."""
+Name = Annotated[str, Expected("a non-empty string", bool)]
 
 
 class BaseInput(TypedDict):
@@ -55,7 +59,7 @@ class AgentInput(HostInput):
 class BeforeToolInput(AgentInput):
     """A tool is about to run."""
 
-    tool_name: str
+    tool_name: Name
     tool_input: dict[str, Any]
     tool_use_id: NotRequired[str]
     mcp_context: NotRequired[dict[str, Any]]
@@ -103,20 +107,20 @@ class BeforeToolSelectionInput(BeforeModelInput):
 class SessionStartInput(AgentInput):
     """A session starts."""
 
-    source: str
+    source: Annotated[str, one_of(SessionStartSource)]
 
 
 class SessionEndInput(AgentInput):
     """A session ends."""
 
-    reason: str
+    reason: Annotated[str, one_of(SessionEndReason)]
 
 
 class NotificationInput(AgentInput):
     """The host notifies its user."""
 
     message: str
-    notification_type: str
+    notification_type: Name
     details: dict[str, Any]
     level: NotRequired[str]
 
@@ -124,14 +128,14 @@ class NotificationInput(AgentInput):
 class PreCompressInput(AgentInput):
     """The history is about to be compressed."""
 
-    trigger: str
+    trigger: Annotated[str, one_of(PreCompressTrigger)]
 
 
 class SubagentStartInput(HostInput):
     """A subagent is about to start."""
 
     agent_id: str
-    agent_type: str
+    agent_type: Name
     prompt: NotRequired[str]
 
 
@@ -159,14 +163,14 @@ HookInput = (
 )
 """The input of any event."""
 
+INPUT_TYPES: dict[HookEventName, Any] = {
+    event: globals()[f"{event.value}Input"] for event in HookEventName
+}
 EVENT_FIELDS = {
-    event: frozenset(globals()[f"{event.value}Input"].__annotations__)
-    for event in HookEventName
+    event: frozenset(input_type.__annotations__)
+    for event, input_type in INPUT_TYPES.items()
 }
 """The names of all fields that an event can have."""
-
-Fields = dict[str, Any]
-"""The fields of one event, without the base fields."""
 
 BASE_FIELDS = frozenset(BaseInput.__annotations__)
 _ALIASES = {"model_request": "llm_request", "model_response": "llm_response"}
@@ -204,52 +208,41 @@ def base_fields(
 @lru_cache(maxsize=2)
 def timestamp(milliseconds: int) -> str:
     """Format a time for hooks: ISO 8601, UTC, milliseconds, ``Z``."""
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{_format_second(seconds)}.{rest:03d}Z"
+    seconds, fraction = divmod(milliseconds, 1000)
+    return time.strftime(f"%Y-%m-%dT%H:%M:%S.{fraction:03d}Z", time.gmtime(seconds))
 
 
-@lru_cache(maxsize=2)
-def _format_second(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
-def event_fields(event: HookEventName, given: Mapping[str, Any]) -> Fields:
+def event_fields(event: HookEventName, event_input: Mapping[str, Any]) -> Fields:
     """Normalize the fields of an event; raises ``ValueError`` for an invalid choice.
 
     Hooks see the same names and defaults whichever way an event came in.
     """
-    fields = with_defaults(event, given)
-    _check_choice(event, fields)
-    return fields
-
-
-def with_defaults(event: HookEventName, given: Mapping[str, Any]) -> Fields:
-    """The fields of an event under their own names, with those that it always has."""
-    if not hasattr(given, "items"):
-        raise ValueError(f"expected an object, got {given!r:.100}")
-    named = {_ALIASES.get(key, key): value for key, value in given.items()}
-    fields = {k: v for k, v in named.items() if k not in BASE_FIELDS}
-    for name, default in _DEFAULTS.get(event, {}).items():
-        if fields.get(name) is None:
-            fields[name] = default
-    return fields
-
-
-def _check_choice(event: HookEventName, fields: Fields) -> None:
-    traits = TRAITS[event]
+    fields, traits = with_defaults(event, event_input), TRAITS[event]
     if traits.choices is None:
-        return
-    name = traits.matched_field
-    value = fields.get(name)
-    problem = one_of(traits.choices).problem(value)
-    if problem:
-        message = f"{event.value} input: {name}: {problem}"
+        return fields
+    value = fields.get(traits.matched_field)
+    if not isinstance(value, str) or value not in tuple(traits.choices):
+        problem = one_of(traits.choices).mismatch(value)
+        message = f"{event.value} input: {traits.matched_field}: {problem}"
         # A coding agent may have more reasons than we know: hooks without a matcher
         # should still run. Any other caller has the enum (DELTA-HPAY-006).
         if not isinstance(value, str) or "host" not in fields:
             raise ValueError(message)
         logger.warning("%s", message)
-    fields[name] = str(value)
+    fields[traits.matched_field] = str(value)
+    return fields
+
+
+def with_defaults(event: HookEventName, event_input: Mapping[str, Any]) -> Fields:
+    """The fields of an event under their usual names, with those it always has."""
+    if not hasattr(event_input, "items"):
+        raise ValueError(f"expected an object, got {event_input!r:.100}")
+    named = {_ALIASES.get(name, name): value for name, value in event_input.items()}
+    fields = {name: v for name, v in named.items() if name not in BASE_FIELDS}
+    for name, default in _DEFAULTS.get(event, {}).items():
+        if fields.get(name) is None:
+            fields[name] = default
+    return fields
 
 
 TRANSLATORS = ("auto", "genai", "openai", "anthropic", "stable")
@@ -358,10 +351,10 @@ class EventFirer(ABC):
         self, llm_request: Any, available_tools: list[Any] | None = None
     ) -> ProcessedHookResult:
         """The tools for a model call are about to be chosen."""
-        fields: Fields = {"llm_request": llm_request}
-        if available_tools is not None:
-            fields["available_tools"] = available_tools
-        return await self.fire_fields(HookEventName.BeforeToolSelection, fields)
+        fields = {"llm_request": llm_request, "available_tools": available_tools}
+        return await self.fire_fields(
+            HookEventName.BeforeToolSelection, _present(fields)
+        )
 
     async def fire_session_start_event(
         self, source: SessionStartSource | str
@@ -388,10 +381,9 @@ class EventFirer(ABC):
             "message": message,
             "notification_type": str(notification_type),
             "details": {} if details is None else details,
+            "level": level,
         }
-        if level is not None:
-            fields["level"] = level
-        return await self.fire_fields(HookEventName.Notification, fields)
+        return await self.fire_fields(HookEventName.Notification, _present(fields))
 
     async def fire_pre_compress_event(
         self, trigger: PreCompressTrigger | str
@@ -404,7 +396,7 @@ class EventFirer(ABC):
     ) -> ProcessedHookResult:
         """A subagent is about to start."""
         fields = {"agent_id": agent_id, "agent_type": agent_type, "prompt": prompt}
-        return await self.fire_fields(HookEventName.SubagentStart, _given(fields))
+        return await self.fire_fields(HookEventName.SubagentStart, _present(fields))
 
     async def fire_subagent_stop_event(
         self,
@@ -423,8 +415,9 @@ class EventFirer(ABC):
             "prompt_response": prompt_response,
             "stop_hook_active": stop_hook_active,
         }
-        return await self.fire_fields(HookEventName.SubagentStop, _given(fields))
+        return await self.fire_fields(HookEventName.SubagentStop, _present(fields))
 
 
-def _given(fields: Fields) -> Fields:
+def _present(fields: Fields) -> Fields:
+    """The fields that the caller has."""
     return {name: value for name, value in fields.items() if value is not None}

@@ -7,99 +7,18 @@ out, so its input is completed before it is validated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
-
 from . import inputs
-from .events import TRAITS, HookEventName
-from .outputs import BOOLEAN, LIST, OBJECT, STRING, ValueType, one_of
-from .values import describe
+from .convert import Mistake, convert, keys_of
+from .events import HookEventName
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 T = TypeVar("T")
 _E = HookEventName
-_NAME = ValueType("a non-empty string", str, bool)
-_ANYTHING = ValueType("any value", object)
-
-
-class Field(Struct, frozen=True):
-    """One field of an input."""
-
-    name: str
-    type: ValueType
-    required: bool = True
-
-    def problem(self, value: Mapping[str, Any]) -> str | None:
-        """Say what is wrong with this field of an input, or None."""
-        if self.name in value:
-            problem = self.type.problem(value[self.name])
-            return problem and f"{self.name}: {problem}"
-        if not self.required:
-            return None
-        return f"{self.name}: expected {self.type.description}, got nothing"
-
-
-_BASE = (
-    *(Field(name, STRING) for name in inputs.BaseInput.__annotations__),
-    Field("host", OBJECT, required=False),
-    Field("permission_mode", STRING, required=False),
-)
-_AGENT = (
-    Field("agent_id", STRING, required=False),
-    Field("agent_type", STRING, required=False),
-)
-_TOOL = (
-    Field("tool_name", _NAME),
-    Field("tool_input", OBJECT),
-    Field("tool_use_id", STRING, required=False),
-    Field("mcp_context", OBJECT, required=False),
-    Field("original_request_name", STRING, required=False),
-)
-_REQUEST = Field("llm_request", OBJECT)
-_SUBAGENT = (
-    Field("agent_id", STRING),
-    Field("agent_type", _NAME),
-    Field("prompt", STRING, required=False),
-)
-_EVENT_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
-    _E.BeforeTool: _TOOL,
-    _E.AfterTool: (*_TOOL, Field("tool_response", _ANYTHING)),
-    _E.BeforeAgent: (Field("prompt", STRING),),
-    _E.AfterAgent: (
-        Field("prompt", STRING),
-        Field("prompt_response", STRING),
-        Field("stop_hook_active", BOOLEAN),
-    ),
-    _E.BeforeModel: (_REQUEST,),
-    _E.AfterModel: (_REQUEST, Field("llm_response", OBJECT)),
-    _E.BeforeToolSelection: (_REQUEST, Field("available_tools", LIST, required=False)),
-    _E.Notification: (
-        Field("message", STRING),
-        Field("notification_type", _NAME),
-        Field("details", OBJECT),
-        Field("level", STRING, required=False),
-    ),
-    _E.SubagentStart: _SUBAGENT,
-    _E.SubagentStop: (
-        *_SUBAGENT,
-        Field("prompt_response", STRING, required=False),
-        Field("stop_hook_active", BOOLEAN),
-    ),
-    **{
-        event: (Field(traits.matched_field, one_of(traits.choices)),)
-        for event, traits in TRAITS.items()
-        if traits.choices
-    },
-}
-FIELDS = {
-    event: (*own, *_BASE, *(() if own[:3] == _SUBAGENT else _AGENT))
-    for event, own in _EVENT_FIELDS.items()
-}
-"""The one description of each event's input: the predicates and ``explain`` read it."""
 
 
 def completed(event: HookEventName, value: dict[str, Any]) -> dict[str, Any]:
@@ -108,13 +27,17 @@ def completed(event: HookEventName, value: dict[str, Any]) -> dict[str, Any]:
     The handler sets the base fields; a request may choose session and transcript.
     ``null`` in an optional field counts as absent.
     """
-    required = {field.name for field in FIELDS[event] if field.required}
-    required -= inputs.BASE_FIELDS
-    given = {k: v for k, v in value.items() if v is not None or k in required}
+    keys = keys_of(inputs.INPUT_TYPES[event])
+    fields = {
+        name: field
+        for name, field in value.items()
+        if field is not None
+        or (name in keys and keys[name].is_required and name not in inputs.BASE_FIELDS)
+    }
     return {
-        **inputs.with_defaults(event, given),
-        "session_id": given.get("session_id", ""),
-        "transcript_path": given.get("transcript_path", ""),
+        **inputs.with_defaults(event, fields),
+        "session_id": fields.get("session_id", ""),
+        "transcript_path": fields.get("transcript_path", ""),
         "cwd": "",
         "hook_event_name": event.value,
         "timestamp": "",
@@ -123,13 +46,9 @@ def completed(event: HookEventName, value: dict[str, Any]) -> dict[str, Any]:
 
 def explain(event: HookEventName, value: object) -> str:
     """Say what is wrong with an event's input; empty if it is valid."""
-    if not isinstance(value, dict):
-        return f"{event.value} input: expected an object, got {describe(value)}"
-    for field in FIELDS[event]:
-        problem = field.problem(value)
-        if problem:
-            return f"{event.value} input: {problem}"
-    return ""
+    mistakes: list[Mistake] = []
+    convert(value, inputs.INPUT_TYPES[event], mistakes)
+    return f"{event.value} input: {mistakes[0]}" if mistakes else ""
 
 
 PREDICATES: dict[HookEventName, Callable[[object], bool]] = {}
@@ -139,7 +58,7 @@ def _predicate(
     event: HookEventName, input_type: type[T]
 ) -> Callable[[object], TypeIs[T]]:
     def is_input(value: object) -> TypeIs[T]:
-        return not explain(event, value)
+        return isinstance(value, dict) and not explain(event, value)
 
     PREDICATES[event] = is_input
     return is_input
