@@ -47,18 +47,11 @@ if TYPE_CHECKING:
 
     import httpx
 
-CONNECTIONS = 32
-"""To one origin at a time; further events wait, which counts against their timeout."""
-
+_CONNECTIONS = 32
+"""To one service at a time; further events wait, which counts against their timeout."""
 _KEEP_ALIVE_S = 30.0
 _MAX_ERROR_BYTES = 4096
 _MAX_LINE = 200
-_DEFAULT_HEADERS = {
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-    "Content-Type": "application/json",
-    "User-Agent": "hookline",
-}
 _PLAIN = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _REQUEST_TIMEOUT = 408
 """Some servers send it to idle connections before they close them."""
@@ -70,12 +63,13 @@ class RequestError(Exception):
     def __init__(self, cause: FailureCause, problem: str, page: str = "") -> None:
         super().__init__(problem)
         self.cause = cause
-        self.problem = problem
         self.page = page
+        self.is_stale = False
+        """Whether a connection from before was dead: the question was not answered."""
 
 
 class HttpExecutor:
-    """Posts events; keeps connections open for each event loop."""
+    """Posts events; keeps connections open on each event loop."""
 
     def __init__(self, runtimes: Runtimes) -> None:
         self._runtimes = runtimes
@@ -84,16 +78,15 @@ class HttpExecutor:
         """Post the event once; its timeout starts here."""
         mask = Mask(())
         try:
-            question = _question(hook, call)
-            mask = question.mask
-            client = self._runtimes.here().part(_Client)
+            request, mask = _request(hook, call)
+            connections = self._runtimes.here().part(_Connections)
             async with asyncio.timeout(hook.config.timeout_ms / 1000):
-                answer = await client.ask(question, hook.options.max_output_bytes)
-            end = _read(hook, answer)
+                end = await connections.ask(request, hook, mask)
+            end = _read(hook, end)
         except TimeoutError:
             end = read_streams(hook, RunEnd(cause=FailureCause.TIMEOUT))
         except RequestError as error:
-            end = RunEnd(cause=error.cause, error=error.problem, stderr=error.page)
+            end = RunEnd(cause=error.cause, error=str(error), stderr=error.page)
         if end.error is not None:
             # A failure says which service it was, and has no exit code.
             problem = f"{shown_url(hook.config.url or '')} {end.error}"
@@ -104,26 +97,8 @@ class HttpExecutor:
         """The connections are those of event loops, which close them."""
 
 
-class _Question(Struct, frozen=True, kw_only=True):
-    """What is sent, and what of it must not be shown."""
-
-    url: httpx.URL
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-    mask: Mask
-
-
-class _Answer(Struct, frozen=True):
-    """A 2xx answer."""
-
-    body: bytes
-    is_cut: bool
-    has_end: bool
-    """Whether the service marked its end, rather than close the connection."""
-
-
-class _Client:
-    """The connections of one event loop."""
+class _Connections:
+    """The connections of one event loop, with a pool for each service."""
 
     def __init__(self) -> None:
         self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
@@ -139,109 +114,138 @@ class _Client:
                 await self._transports.popitem()[1].aclose()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close them."""
         await self._lifetime.aclose()
 
     def abandon(self) -> None:
-        """Its event loop has closed the connections."""
+        """Their event loop has closed them."""
 
-    async def ask(self, question: _Question, limit: int) -> _Answer:
+    async def ask(
+        self, request: httpx.Request, hook: RegisteredHook, mask: Mask
+    ) -> RunEnd:
         """Post once, and again where a connection from before turns out to be dead.
 
-        A service closes idle connections whenever it likes; the question was not
-        answered then, and a question can be asked twice.
+        A service closes idle connections whenever it likes.
         """
         if not self._transports:
             await anext(self._lifetime, None)
-        url = question.url
-        origin = f"{url.scheme}://{url.netloc.decode()}"
-        if origin not in self._transports:
-            self._transports[origin] = _new_transport(url.scheme)
-        exchange = _Exchange(question, limit)
+        url = request.url
+        service = f"{url.scheme}://{url.netloc.decode()}"
+        if service not in self._transports:
+            self._transports[service] = _new_transport(url.scheme)
         try:
-            return await exchange.post(self._transports[origin])
-        except RequestError:
-            has_answer = exchange.status not in (None, _REQUEST_TIMEOUT)
-            if exchange.is_new_connection or has_answer:
+            return await _post(self._transports[service], request, hook, mask)
+        except RequestError as error:
+            if not error.is_stale:
                 raise
-        async with _new_transport(url.scheme) as fresh:
-            return await _Exchange(question, limit).post(fresh)
+            async with _new_transport(url.scheme) as transport:
+                return await _post(transport, request, hook, mask)
 
 
-class _Exchange:
-    """One request and its answer."""
+def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
+    import ssl
 
-    def __init__(self, question: _Question, limit: int) -> None:
-        self._question = question
-        self._limit = limit
-        self.is_new_connection = False
-        self.status: int | None = None
-        self._waits: list[bool] = []
+    import httpx
 
-    async def post(self, transport: httpx.AsyncHTTPTransport) -> _Answer:
-        """Send the request and read the answer; raises ``RequestError``."""
-        import httpx
+    limits = httpx.Limits(
+        max_connections=_CONNECTIONS,
+        max_keepalive_connections=_CONNECTIONS,
+        keepalive_expiry=_KEEP_ALIVE_S,
+    )
+    # Without a context httpx would load all authorities, for nothing with http.
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if scheme == "https":
+        tls = _verified_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, limits=limits)
 
-        try:
-            request = httpx.Request(
-                "POST",
-                self._question.url,
-                headers=self._question.headers,
-                content=self._question.body,
-                extensions={"trace": self._trace},
-            )
-            response = await transport.handle_async_request(request)
-            self.status = response.status_code
-            try:
-                return await self._read(response)
-            finally:
-                await response.aclose()
-        except RequestError:
-            raise
-        # Foreign code below this: whatever it raises is a failure of the hook, and
-        # only what ``_failure`` makes of it is shown.
-        except Exception as error:  # noqa: BLE001
-            reason = self._question.mask.text(_root_of(error))[:_MAX_LINE]
-            raise _failure(error, reason, self.status is not None) from None
 
-    async def _trace(self, step: str, _: Any) -> None:
+@lru_cache(maxsize=4)
+def _verified_tls(*variables: str | None) -> ssl.SSLContext:
+    """Verify by the system's authorities, or by SSL_CERT_FILE and SSL_CERT_DIR."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_default_certs()
+    paths = ssl.get_default_verify_paths()
+    if not any((*variables, paths.cafile, paths.capath)):
+        import certifi  # comes with httpx
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+async def _post(
+    transport: httpx.AsyncHTTPTransport,
+    request: httpx.Request,
+    hook: RegisteredHook,
+    mask: Mask,
+) -> RunEnd:
+    """Send the request and read a 2xx answer; raises ``RequestError`` for any other."""
+    is_new_connection = False
+    waits: list[bool] = []
+    response: httpx.Response | None = None
+
+    async def trace(step: str, _: Any) -> None:
+        nonlocal is_new_connection
         if step == "connection.connect_tcp.started":
-            self.is_new_connection = True
+            is_new_connection = True
         elif step == "http11.receive_response_headers.started":
-            asyncio.get_running_loop().call_soon(self._waits.append, True)
-        elif step == "http11.receive_response_headers.complete" and not self._waits:
+            asyncio.get_running_loop().call_soon(waits.append, True)
+        elif step == "http11.receive_response_headers.complete" and not waits:
             # Reading from the network always lets the event loop go on. What was there
             # without that came with the answer before: it answers no question.
             problem = "sent an answer before it was asked"
             raise RequestError(FailureCause.OUTPUT, problem)
 
-    async def _read(self, response: httpx.Response) -> _Answer:
-        mask, status = self._question.mask, response.status_code
-        if not response.is_success:
-            body, _ = await _read_body(response, _MAX_ERROR_BYTES)
-            page = mask.text(as_text(body))
-            raise RequestError(FailureCause.CRASH, _describe(status, page), page)
-        coding = mask.text(response.headers.get("content-encoding", "identity").strip())
-        if coding.lower() not in {"", "identity"}:
-            problem = f"answered with Content-Encoding {coding[:40]!r}, which is not "
-            problem += "read: let it answer without compression"
-            raise RequestError(FailureCause.OUTPUT, problem)
-        framed = {"content-length", "transfer-encoding"} & response.headers.keys()
-        has_end = bool(framed) or status == HTTPStatus.NO_CONTENT
-        return _Answer(*await _read_body(response, self._limit), has_end)
+    request.extensions["trace"] = trace
+    try:
+        response = await transport.handle_async_request(request)
+        try:
+            return await _read_response(response, hook, mask)
+        finally:
+            await response.aclose()
+    except RequestError as error:
+        failure = error
+    # Foreign code below this: whatever it raises is a failure of the hook, and only
+    # what ``_failure`` makes of it is shown.
+    except Exception as error:  # noqa: BLE001
+        failure = _failure(error, mask.text(_root_of(error)), response)
+    has_answer = response is not None and response.status_code != _REQUEST_TIMEOUT
+    failure.is_stale = not (is_new_connection or has_answer)
+    raise failure from None
 
 
-async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
-    """So many bytes of a body at most, and whether there are more."""
+async def _read_response(
+    response: httpx.Response, hook: RegisteredHook, mask: Mask
+) -> RunEnd:
+    """Read a 2xx answer; raises ``RequestError`` for any other."""
+    status, limit = response.status_code, hook.options.max_output_bytes
+    coding = mask.text(response.headers.get("content-encoding", "identity").strip())
+    if not response.is_success:
+        limit = _MAX_ERROR_BYTES
+    elif coding.lower() not in {"", "identity"}:
+        problem = f"answered with Content-Encoding {coding[:40]!r}, which is not "
+        problem += "read: let it answer without compression"
+        raise RequestError(FailureCause.OUTPUT, problem)
     body = bytearray()
     async for piece in cast("httpx.AsyncByteStream", response.stream):
         body += piece
         if len(body) > limit:
-            return bytes(body[:limit]), True
-    return bytes(body), False
+            break
+    text, is_cut = as_text(bytes(body[:limit])), len(body) > limit
+    if not response.is_success:
+        page = mask.text(text)
+        raise RequestError(FailureCause.CRASH, _describe(status, page), page)
+    framing = {"content-length", "transfer-encoding"} & response.headers.keys()
+    has_end = framing or status == HTTPStatus.NO_CONTENT
+    if hook.config.expect is Expect.JSON and not (text or has_end):
+        problem = "answered nothing, without Content-Length: it may have broken off"
+        raise RequestError(FailureCause.OUTPUT, problem)
+    return RunEnd(exit_code=0, stdout=text, stdout_truncated=is_cut, truncated=is_cut)
 
 
 def _describe(status: int, page: str) -> str:
+    """The status of an answer that is none, with the first line of its page."""
     phrase = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
     if 300 <= status < 400:
         hint = "redirects are not followed: write the final address into url"
@@ -252,10 +256,14 @@ def _describe(status: int, page: str) -> str:
     return f"answered {status}{phrase}{': ' if line else ''}{line}"
 
 
-def _failure(error: Exception, reason: str, has_answer: bool) -> RequestError:
+def _failure(
+    error: Exception, reason: str, response: httpx.Response | None
+) -> RequestError:
+    """What an exception of httpx means."""
     import httpx
 
-    if has_answer:
+    reason = reason[:_MAX_LINE]
+    if response is not None:
         return RequestError(FailureCause.OUTPUT, f"broke off its answer: {reason}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         hint = "check the url, and that the service runs"
@@ -288,74 +296,51 @@ def _root_of(error: BaseException) -> str:
         error = below
 
 
-def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
-    import ssl
-
-    import httpx
-
-    limits = httpx.Limits(
-        max_connections=CONNECTIONS,
-        max_keepalive_connections=CONNECTIONS,
-        keepalive_expiry=_KEEP_ALIVE_S,
-    )
-    # Without a context httpx would load all authorities, for nothing with http.
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if scheme == "https":
-        tls = _verified_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
-    return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, limits=limits)
-
-
-@lru_cache(maxsize=4)
-def _verified_tls(*chosen: str | None) -> ssl.SSLContext:
-    """Verify by the system's authorities, or by SSL_CERT_FILE and SSL_CERT_DIR."""
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_default_certs()
-    paths = ssl.get_default_verify_paths()
-    if not any((*chosen, paths.cafile, paths.capath)):
-        import certifi  # comes with httpx
-
-        context.load_verify_locations(certifi.where())
-    return context
-
-
-def _question(hook: RegisteredHook, call: HookCall) -> _Question:
-    """What to send; raises ``RequestError`` where it must not be sent."""
+def _request(hook: RegisteredHook, call: HookCall) -> tuple[httpx.Request, Mask]:
+    """What to send and what to mask; raises ``RequestError`` where nothing is sent."""
     config, url = hook.config, _parse_url(hook.config.url or "")
     secrets = [url.password, *(value for _, value in url.params.multi_items())]
-    headers = _headers(config, secrets)
-    names = {name.lower() for name in headers}
-    if url.userinfo and "authorization" not in names:
+    headers = _own_headers(config, secrets)
+    own_names = {name.lower() for name in headers}
+    if url.userinfo and "authorization" not in own_names:
         basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
         headers["Authorization"] = f"Basic {basic}"
         secrets.append(basic)
-    defaults = dict(_DEFAULT_HEADERS)
-    if call.telemetry is not None and "traceparent" not in names:
+    defaults = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+        "User-Agent": "hookline",
+    }
+    if call.telemetry is not None and "traceparent" not in own_names:
         defaults |= call.telemetry.carrier()
+    for name, value in defaults.items():
+        if name.lower() not in own_names:
+            headers[name] = value
+    headers["X-Hookline-Event"] = call.event.value
     # Percent-encoded where it is not printable ASCII, and cut as in the environment.
     session = quote(environment_text(call.session_id), safe=_PLAIN)
-    headers |= {
-        **{name: text for name, text in defaults.items() if name.lower() not in names},
-        "X-Hookline-Event": call.event.value,
-        "X-Hookline-Session": session,
-        "X-Hookline-Depth": str(call.depth + 1),
-    }
+    headers["X-Hookline-Session"] = session
+    headers["X-Hookline-Depth"] = str(call.depth + 1)
     if call.recheck:
         headers["X-Hookline-Recheck"] = "1"
     if "HOOKLINE_REPLAY" in os.environ:
         headers["X-Hookline-Replay"] = "1"
     is_opa = config.dialect is Dialect.OPA
-    return _Question(
-        url=url,
+
+    import httpx
+
+    request = httpx.Request(
+        "POST",
+        url,
         headers=[
             (name.encode(), value.encode("utf-8", "surrogateescape"))
             for name, value in headers.items()
         ],
-        body=b'{"input":%b}' % call.payload if is_opa else call.payload,
-        # What the event holds is no secret, and a changed input must stay whole.
-        mask=Mask.of(s for s in secrets if encode(s)[1:-1] not in call.payload),
+        content=b'{"input":%b}' % call.payload if is_opa else call.payload,
     )
+    # What the event holds is no secret, and a changed input must stay whole.
+    return request, Mask.of(s for s in secrets if encode(s)[1:-1] not in call.payload)
 
 
 @lru_cache(maxsize=256)
@@ -375,28 +360,30 @@ def _parse_url(url: str) -> httpx.URL:
     raise RequestError(FailureCause.SPAWN, problem)
 
 
-def _headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
+def _own_headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
     """The hook's own headers with their variables; adds the values to the secrets."""
-    if problem := names_problem(config.headers):
-        raise _unsendable("header {!r} {}".format(*problem))
+
+    def unsendable(problem: str) -> RequestError:
+        return RequestError(FailureCause.SPAWN, f"was not asked: {problem}")
 
     def look_up(name: str) -> str:
         if name not in config.allowed_env:
-            raise _unsendable(f"a header names {name!r}, which is not in allowedEnv")
+            raise unsendable(f"a header names {name!r}, which is not in allowedEnv")
         value = os.environ.get(name, "").strip(" \t")
         if not value:
-            raise _unsendable(f"a header names {name!r}, which is not set: export it")
-        if reason := value_problem(value):
-            raise _unsendable(f"the value of {name!r} {reason}")
+            raise unsendable(f"a header names {name!r}, which is not set: export it")
+        if problem := value_problem(value):
+            raise unsendable(f"the value of {name!r} {problem}")
         secrets.append(value)
         return value
 
+    if name_problem := names_problem(config.headers):
+        raise unsendable("header {!r} {}".format(*name_problem))
     headers: dict[str, str] = {}
     for name, text in config.headers.items():
-        value = replace_variables(text, look_up).strip(" \t")
-        if reason := value_problem(value):
-            raise _unsendable(f"header {name!r} {reason}")
-        headers[name] = value
+        value = headers[name] = replace_variables(text, look_up).strip(" \t")
+        if problem := value_problem(value):
+            raise unsendable(f"header {name!r} {problem}")
         if is_credential(name):
             # A service may show it without its scheme, or the password in it.
             scheme, _, credential = value.rpartition(" ")
@@ -409,30 +396,18 @@ def _headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
     return headers
 
 
-def _unsendable(problem: str) -> RequestError:
-    return RequestError(FailureCause.SPAWN, f"was not asked: {problem}")
-
-
-def _read(hook: RegisteredHook, answer: _Answer) -> RunEnd:
-    end = RunEnd(
-        exit_code=0,
-        stdout=as_text(answer.body),
-        stdout_truncated=answer.is_cut,
-        truncated=answer.is_cut,
-    )
-    if hook.config.expect is Expect.JSON and not (end.stdout or answer.has_end):
-        problem = "answered nothing, without Content-Length: it may have broken off"
-        return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
-    if hook.config.dialect is not Dialect.OPA or answer.is_cut:
+def _read(hook: RegisteredHook, end: RunEnd) -> RunEnd:
+    """Add what the body of an answer means."""
+    if hook.config.dialect is not Dialect.OPA or end.truncated:
         end = read_streams(hook, end)
         if "result" not in (end.answer or {}):
             return end
         hint = 'result: unknown key, ignored: Open Policy Agent needs "dialect": "opa"'
         return structs.replace(end, warnings=(*end.warnings, hint))
-    denial = hook.config.description or f"denied by {hook.name}"
     try:
         document, warnings = parse_answer(end.stdout)
         if not warnings:
+            denial = hook.config.description or f"denied by {hook.name}"
             return structs.replace(end, answer=_opa_answer(document, denial))
         problem = warnings[0]
     except ValueError as error:
@@ -440,12 +415,12 @@ def _read(hook: RegisteredHook, answer: _Answer) -> RunEnd:
     return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
 
 
-_UNDEFINED = "gave no decision, it is undefined: check the path of the url"
-_EXPECTED = "expected true or false, a list of denials, or an object with a decision"
-
-
 class OpaError(ValueError):
     """A decision that is neither a yes nor a no."""
+
+
+_UNDEFINED = "gave no decision, it is undefined: check the path of the url"
+_EXPECTED = "expected true or false, a list of denials, or an object with a decision"
 
 
 def _opa_answer(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
@@ -459,53 +434,37 @@ def _opa_answer(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
     if document is None or "result" not in document:
         raise OpaError(_UNDEFINED)
     result = document["result"]
-    if isinstance(result, dict):
-        return _opa_object(result, denial)
-    if isinstance(result, bool | list):
-        is_denied = not result if isinstance(result, bool) else bool(result)
-        return _denied(result, denial) if is_denied else {"decision": "allow"}
-    if isinstance(result, str) and (decision := _opa_decision(result)) is not None:
+    if isinstance(result, bool):
+        result = {"allow": result}
+    elif isinstance(result, list):
+        result = {"deny": result}
+    elif isinstance(result, str) and (decision := _opa_decision(result)) is not None:
         return {"decision": decision.value}
-    raise OpaError(f"gave a decision of the wrong type: {_EXPECTED}")
-
-
-def _opa_object(result: dict[str, Any], denial: str) -> dict[str, Any]:
+    elif not isinstance(result, dict):
+        raise OpaError(f"gave a decision of the wrong type: {_EXPECTED}")
     specific = result.get("hookSpecificOutput", {})
     if not isinstance(specific, dict):
         raise OpaError("gave a 'hookSpecificOutput' that is not an object")
-    words = [
+    decisions = [
         _opa_decision(result.get("decision")),
         _opa_decision(result.get("permissionDecision")),
         _opa_decision(specific.get("permissionDecision")),
     ]
     # A rule without a value is left out of the object of its package: what is beside
     # it, such as a reason, is no decision.
-    if not any(words) and result.keys().isdisjoint({"allow", "deny", "continue"}):
+    if not any(decisions) and result.keys().isdisjoint({"allow", "deny", "continue"}):
         raise OpaError(_UNDEFINED)
     answer = dict(result)
     allow, deny = answer.pop("allow", True), answer.pop("deny", False)
-    for name, value in (("allow", allow), ("continue", result.get("continue", True))):
-        if not isinstance(value, bool):
-            raise OpaError(f"gave {_article(name)} that is neither true nor false")
+    if not isinstance(allow, bool):
+        raise OpaError("gave an 'allow' that is neither true nor false")
+    if not isinstance(result.get("continue", True), bool):
+        raise OpaError("gave a 'continue' that is neither true nor false")
     if not isinstance(deny, bool | str | list | dict):
         raise OpaError("gave a 'deny' that is neither a boolean, a text nor a list")
-    if not allow or deny:
-        return {**answer, **_denied(answer.get("reason") or deny, denial)}
-    return {"decision": "allow", **answer}
-
-
-def _article(name: str) -> str:
-    return f"{'an' if name == 'allow' else 'a'} {name!r}"
-
-
-def _opa_decision(value: Any) -> Decision | None:
-    try:
-        return read_decision(value)
-    except ValueError as error:
-        raise OpaError(f"gave an unknown decision: {error}") from error
-
-
-def _denied(reasons: Any, denial: str) -> dict[str, Any]:
+    if allow and not deny:
+        return {"decision": "allow", **answer}
+    reasons = answer.get("reason") or deny
     texts = []
     for reason in reasons if isinstance(reasons, list) else [reasons]:
         if isinstance(reason, str):
@@ -515,7 +474,18 @@ def _denied(reasons: Any, denial: str) -> dict[str, Any]:
             messages = [fields.get(key) for key in ("msg", "message", "reason")]
             message = next((m for m in messages if isinstance(m, str)), "")
             texts.append(message or encode(reason).decode())
-    return {"decision": "deny", "reason": "\n".join(filter(None, texts)) or denial}
+    return {
+        **answer,
+        "decision": "deny",
+        "reason": "\n".join(filter(None, texts)) or denial,
+    }
+
+
+def _opa_decision(value: Any) -> Decision | None:
+    try:
+        return read_decision(value)
+    except ValueError as error:
+        raise OpaError(f"gave an unknown decision: {error}") from error
 
 
 MASK = "[masked]"
@@ -541,9 +511,7 @@ class Mask(Struct, frozen=True):
 
     def end(self, end: RunEnd) -> RunEnd:
         """The end of a run without the secrets, wherever they are in it."""
-        answer = "" if end.answer is None else encode(end.answer).decode()
-        texts = (answer, end.stdout, end.stderr, end.error or "", *end.warnings)
-        if all(self.text(text) == text for text in texts):
+        if not self.forms:
             return end
         return structs.replace(
             end,
@@ -559,10 +527,8 @@ class Mask(Struct, frozen=True):
         for form in self.forms:
             text = text.replace(form, MASK)
         for form in self.forms:
-            start = text.find(form[:_MIN_SECRET], max(0, len(text) - len(form)))
-            while start >= 0 and not form.startswith(text[start:]):
-                start = text.find(form[:_MIN_SECRET], start + 1)
-            if start >= 0:
+            start = text.rfind(form[:_MIN_SECRET])
+            if start >= 0 and form.startswith(text[start:]):
                 return text[:start] + MASK
         return text
 
@@ -570,8 +536,8 @@ class Mask(Struct, frozen=True):
         """A text; one that is JSON stays the same but for the secrets."""
         masked = self.text(text)
         try:
-            clean = self._values(decode(text))
-            return masked if decode(masked) == clean else encode(clean).decode()
+            values = self._values(decode(text))
+            return masked if decode(masked) == values else encode(values).decode()
         except ValueError:
             return masked
 
@@ -582,12 +548,12 @@ class Mask(Struct, frozen=True):
         if depth > _MAX_DEPTH:
             return MASK
         if isinstance(value, dict):
-            keys = [
-                key if re.fullmatch(r"[A-Za-z_]+", key) else self.text(key)
-                for key in value
-            ]
-            items = [self._values(item, depth + 1) for item in value.values()]
-            return dict(zip(keys, items, strict=True))
+            return {
+                key if re.fullmatch(r"[A-Za-z_]+", key) else self.text(key): (
+                    self._values(item, depth + 1)
+                )
+                for key, item in value.items()
+            }
         if isinstance(value, list):
             return [self._values(item, depth + 1) for item in value]
         return value
@@ -596,31 +562,31 @@ class Mask(Struct, frozen=True):
 @lru_cache(maxsize=64)
 def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """Every way to write these secrets, the longest first: one may hold another."""
-    texts: set[str] = set()
+    forms: set[str] = set()
     for secret in secrets:
         raw = secret.encode("utf-8", "surrogateescape")
-        texts |= {secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")}
-    forms: set[str] = set()
-    for text in texts:
-        raw = text.encode("utf-8", "surrogatepass")
-        urls = {quote(raw), quote(raw, safe=""), quote_plus(raw)}
-        in_json = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-        in_json |= {form.replace("/", "\\/") for form in in_json}
-        # As Go and others write it, for HTML around it.
-        in_json |= {re.sub("[<>&]", _unicode_escape, form) for form in in_json}
-        marked = html.escape(text)
-        in_html = {marked, html.escape(text, quote=False)}
-        in_html |= {marked.replace("&#x27;", mark) for mark in ("&#39;", "&apos;", "'")}
-        forms |= {text, *urls, *in_json, *in_html}
+        for text in {secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")}:
+            data = text.encode("utf-8", "surrogatepass")
+            in_json = {
+                json.dumps(text)[1:-1],
+                json.dumps(text, ensure_ascii=False)[1:-1],
+            }
+            in_json |= {form.replace("/", "\\/") for form in in_json}
+            # As Go and others write it, for HTML around it.
+            in_json |= {
+                re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", form)
+                for form in in_json
+            }
+            marked = html.escape(text)
+            forms |= {text, quote(data), quote(data, safe=""), quote_plus(data)}
+            forms |= in_json | {marked, html.escape(text, quote=False)}
+            forms |= {
+                marked.replace("&#x27;", mark) for mark in ("&#39;", "&apos;", "'")
+            }
     # The digits of escapes in the other case.
     forms |= {re.sub("%..", lambda escape: escape[0].lower(), form) for form in forms}
-    forms |= {re.sub(r"(?<=\\u)....", _upper, form) for form in forms}
+    forms |= {
+        re.sub(r"(?<=\\u)....", lambda digits: digits[0].upper(), form)
+        for form in forms
+    }
     return tuple(sorted(forms, key=len, reverse=True))
-
-
-def _unicode_escape(letter: re.Match[str]) -> str:
-    return f"\\u{ord(letter[0]):04x}"
-
-
-def _upper(digits: re.Match[str]) -> str:
-    return digits[0].upper()
