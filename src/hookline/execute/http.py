@@ -204,15 +204,15 @@ async def _post(
             return await _read_response(response, hook, mask)
         finally:
             await response.aclose()
-    except RequestError as error:
-        failure = error
     # Foreign code below this: whatever it raises is a failure of the hook, and only
     # what ``_failure`` makes of it is shown.
     except Exception as error:  # noqa: BLE001
-        failure = _failure(error, mask.text(_root_of(error)), response)
-    has_answer = response is not None and response.status_code != _REQUEST_TIMEOUT
-    failure.is_stale = not (is_new_connection or has_answer)
-    raise failure from None
+        failure = error
+        if not isinstance(failure, RequestError):
+            failure = _failure(error, mask.text(_root_of(error)), response)
+        has_answer = response is not None and response.status_code != _REQUEST_TIMEOUT
+        failure.is_stale = not (is_new_connection or has_answer)
+        raise failure from None
 
 
 async def _read_response(
