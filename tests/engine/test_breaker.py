@@ -16,8 +16,9 @@ import msgspec
 import pytest
 
 from hookline import HookSystem, Settings
-from hookline.engine.breaker import CircuitBreaker, refusal
+from hookline.engine.breaker import CircuitBreaker
 from hookline.engine.registry import HookRegistry
+from hookline.engine.run_hook import refusal
 from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
@@ -118,8 +119,9 @@ def test_probe_that_ends_in_time_closes_it_in_all_processes(
     tmp_path: Path, cause: FailureCause | None
 ) -> None:
     clock, hook = Clock(), registered()
-    mine, other = (CircuitBreaker(str(tmp_path), clock) for _ in range(2))
+    mine = CircuitBreaker(str(tmp_path), clock)
     trip(mine, hook)
+    other = CircuitBreaker(str(tmp_path), clock)
     assert (mine.skips(hook, "read"), other.skips(hook, "read")) == (3, 3)
     clock.now += COOLDOWN_S + 1
     assert (mine.skips(hook, "read"), other.skips(hook, "read")) == (0, 3)

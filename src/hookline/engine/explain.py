@@ -29,10 +29,11 @@ from hookline.settings.model import (
     TrustStatus,
 )
 
-from .breaker import CircuitBreaker, refusal
+from .breaker import CircuitBreaker
 from .matcher import MAX_NAME, compile_matcher
 from .planner import JudgedHook, Judgement, judge, matched_name, name_of, names_of
 from .registry import HookRegistry, registered_hook
+from .run_hook import refusal
 
 _REVIEW = "run 'hookline trust' to review and approve it"
 

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from hookline.errors import EncodingError
 from hookline.execute.answer import read_end
-from hookline.plan import Executor, HookCall, RegisteredHook
+from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.outputs import HookOutput, read_output
 from hookline.protocol.results import (
@@ -42,14 +42,19 @@ from hookline.settings.model import (
     TrustStatus,
 )
 
-from .breaker import CircuitBreaker, refusal, refused, tool_of
+from .breaker import CircuitBreaker
 from .merge import merge_outputs
 
 Executors = Mapping[HookType, Executor]
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _OBSERVE, _ENFORCE, _OWN_DIALECT = HookMode.OBSERVE, HookMode.ENFORCE, Dialect.HOOKLINE
-_CRASH, _CHANGED, _BLOCK = FailureCause.CRASH, FailureCause.CHANGED, OnFailure.BLOCK
+_CRASH, _TIMEOUT, _CHANGED = (
+    FailureCause.CRASH,
+    FailureCause.TIMEOUT,
+    FailureCause.CHANGED,
+)
+_BLOCK = OnFailure.BLOCK
 _ENDS = (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
@@ -66,7 +71,7 @@ async def run_hook(
         if changed is not None:
             error = f"{changed}: review it with 'hookline trust'"
             result = refused(hook, _CHANGED, error)
-        elif refusal_result := refusal(hook, call, breaker):
+        elif (refusal_result := refusal(hook, call, breaker)) is not None:
             result = refusal_result
         elif executor is None:
             error = (
@@ -88,7 +93,8 @@ async def run_hook(
             result = read_end(hook, end, duration)
             if translation is not None:
                 result = translation.read(result)
-            breaker.note(hook, result.cause, tool_of(call))
+            if breaker.timeouts or result.cause is _TIMEOUT:
+                breaker.note(hook, result.cause, _tool_of(call))
             if approval is not None and not (
                 # Which bytes ran is unknown then: only a block still counts.
                 _blocks(result) or approval.unchanged_since(stamp)
@@ -101,19 +107,17 @@ async def run_hook(
     # The edge of one hook: nothing that breaks here may reach the others. A panic of a
     # native library is not an ``Exception``.
     except BaseException as error:  # noqa: BLE001
-        if not isinstance(error, EncodingError):
-            problem = f"could not be run: {type(error).__name__}: {error}"
-            result = apply_policy(refused(hook, _CRASH, problem), hook)
-        else:
+        is_unseen = isinstance(error, EncodingError)
+        problem = f"could not be run: {type(error).__name__}: {error}"
+        if is_unseen:
             problem = f"could not be shown the event: {error}"
-            result = refused(hook, _CRASH, problem)
-            if TRAITS[
-                hook.event
-            ].can_block:  # whatever the policy: no guard is left out
-                reason = f"Blocked by Hookline: hook {hook.name!r} {problem}"
-                result = _closed(result, reason)
-            else:
-                result = apply_policy(result, hook)
+        result = refused(hook, _CRASH, problem)
+        if is_unseen and TRAITS[hook.event].can_block:
+            # Whatever the policy: no guard is left out.
+            reason = f"Blocked by Hookline: hook {hook.name!r} {problem}"
+            result = _closed(result, reason)
+        else:
+            result = apply_policy(result, hook)
     finally:
         if result is not None and hook.config.mode is _OBSERVE:
             would_block = _blocks(result) and TRAITS[hook.event].can_block
@@ -121,6 +125,44 @@ async def run_hook(
         if span is not None:
             span.end(result)
     return result
+
+
+def refusal(
+    hook: RegisteredHook,
+    call: HookCall,
+    breaker: CircuitBreaker,
+    *,
+    to_run: bool = True,
+) -> HookExecutionResult | None:
+    """The result of a hook that must not run now, None if it may; managed ones may.
+
+    A refusal is a failure: where timeouts block, the skip blocks. ``to_run``: it runs
+    if it may, so that this event is the one that tries it again after a cooldown.
+    """
+    if hook.config.managed:
+        return None
+    if call.depth >= hook.options.max_depth:
+        error = f"skipped: nested deeper than maxDepth {hook.options.max_depth}"
+        return refused(hook, FailureCause.SPAWN, error)
+    if breaker.timeouts:
+        count = breaker.skips(hook, _tool_of(call), to_run=to_run)
+        error = f"skipped: it timed out {count} times in a row"
+        return refused(hook, _TIMEOUT, error) if count else None
+    return None
+
+
+def refused(
+    hook: RegisteredHook, cause: FailureCause, error: str
+) -> HookExecutionResult:
+    """The result of a hook that did not run, or whose run does not count."""
+    return read_end(hook, RunEnd(cause=cause, error=error))
+
+
+def _tool_of(call: HookCall) -> str:
+    """The tool that an event is about; events without one share a count."""
+    tool = call.input.get("tool_name")
+    # By the real type: an object of the host's may raise whatever it is asked.
+    return str.__str__(tool) if issubclass(type(tool), str) else ""
 
 
 def _blocks(result: HookExecutionResult) -> bool:

@@ -22,7 +22,7 @@ from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import same_json
 from hookline.settings.model import Dialect, HookMode, HookType
 
-from .breaker import CircuitBreaker, refused
+from .breaker import CircuitBreaker
 from .changes import (
     Changes,
     EventInput,
@@ -32,7 +32,7 @@ from .changes import (
     final_input,
     with_one_answer,
 )
-from .run_hook import Executors, run_hook
+from .run_hook import Executors, refused, run_hook
 
 MAX_BACKGROUND = 64
 """Hooks that nobody waits for, at once in each event loop."""
