@@ -26,8 +26,7 @@ def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> Event
 
     The very same where the hook repeats what it was shown.
     """
-    before = event_input.get(by)
-    changed = before
+    changed = before = event_input.get(by)
     if by is Chain.TOOL_INPUT and output.tool_input is not None:
         changed = changed_tool_input(before, output)
     elif by in (Chain.LLM_REQUEST, Chain.LLM_RESPONSE):
@@ -35,11 +34,9 @@ def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> Event
             changed = merged_part(before, parts)
     elif by is Chain.PROMPT and output.additional_context is not None:
         changed = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
-    return (
-        event_input
-        if same_json(before, changed)
-        else {**event_input, by.value: changed}
-    )
+    if same_json(before, changed):
+        return event_input
+    return {**event_input, by.value: changed}
 
 
 def final_input(
@@ -64,49 +61,41 @@ def with_one_answer(output: HookOutput, event_input: EventInput) -> HookOutput:
     Many hooks return the response that they were shown with one of the two changed. The
     other one still holds the old text, which the next hook must not bring back.
     """
-    given = output.llm_response or {}
-    if "text" not in given or "candidates" not in given:
+    response = output.llm_response or {}
+    if "text" not in response or "candidates" not in response:
         return output
-    texts = _texts_of(given["candidates"])
-    if (given["text"] or "") == texts[0]:
+    texts = _texts_of(response["candidates"])
+    if (response["text"] or "") == texts[0]:
         return output
-    shown = event_input.get(Chain.LLM_RESPONSE) or {}
-    is_stale = texts == _texts_of(shown.get("candidates"))
+    before = event_input.get(Chain.LLM_RESPONSE) or {}
+    is_stale = texts == _texts_of(before.get("candidates"))
     stale = "candidates" if is_stale else "text"
-    answer = {key: value for key, value in given.items() if key != stale}
+    answer = {key: value for key, value in response.items() if key != stale}
     specific = {**output.hook_specific_output, "llm_response": answer}
     return structs.replace(output, hook_specific_output=specific)
 
 
 def changes_of(output: HookOutput, event_input: EventInput, by: Chain) -> Changes:
     """What a hook gave for each key, given the input that it was shown."""
-    given = output.hook_specific_output.get(by)
-    if not isinstance(given, dict):
+    part = output.hook_specific_output.get(by)
+    if not isinstance(part, dict):
         return {}
-    changes: Changes = {(key,): value for key, value in given.items()}
+    changes: Changes = {(key,): value for key, value in part.items()}
     if by is Chain.TOOL_INPUT and output.replaces_tool_input:
-        shown = event_input.get("tool_input")
-        for key in named_input(shown) if isinstance(shown, Mapping) else ():
-            changes.setdefault((key,), _DROPPED)
-    config = changes.get(("config",)) if by is Chain.LLM_REQUEST else None
-    if isinstance(config, dict):
+        tool_input = event_input.get("tool_input")
+        if isinstance(tool_input, Mapping):
+            for key in named_input(tool_input):
+                changes.setdefault((key,), _DROPPED)
+    if by is Chain.LLM_REQUEST and isinstance(part.get("config"), dict):
         del changes["config",]
-        changes |= {("config", key): value for key, value in config.items()}
+        changes |= {("config", key): value for key, value in part["config"].items()}
     if by is Chain.LLM_RESPONSE:
         # Two spellings of one thing: the answer.
-        answer = {k: given[k] for k in ("text", "candidates") if k in given}
+        answer = {key: part[key] for key in ("text", "candidates") if key in part}
         changes = {k: v for k, v in changes.items() if k[0] not in answer}
         if answer:
             changes["answer",] = answer
     return changes
-
-
-def disagreement(earlier: Changes, later: Changes) -> tuple[str, ...] | None:
-    """A key to which both give a value, and not the same one; None if there is none."""
-    for key, value in later.items():
-        if key in earlier and not same_json(earlier[key], value):
-            return key
-    return None
 
 
 def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
@@ -127,10 +116,9 @@ def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
 
 def _texts_of(candidates: Any) -> list[str]:
     """The text of each candidate; of none at all an empty one."""
-    return [_text_of(one) for one in candidates or ()] or [""]
-
-
-def _text_of(candidate: Any) -> str:
-    content = candidate.get("content") if isinstance(candidate, dict) else None
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return "".join(part for part in parts or () if isinstance(part, str))
+    texts = []
+    for candidate in candidates or ():
+        content = candidate.get("content") if isinstance(candidate, dict) else None
+        parts = content.get("parts") if isinstance(content, dict) else None
+        texts.append("".join(part for part in parts or () if isinstance(part, str)))
+    return texts or [""]

@@ -8,7 +8,7 @@ saw another value than the final one are asked once more.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from copy import copy
 from weakref import WeakKeyDictionary
 
@@ -28,7 +28,6 @@ from .changes import (
     EventInput,
     chain_input,
     changes_of,
-    disagreement,
     final_input,
     with_one_answer,
 )
@@ -187,8 +186,24 @@ class HookRunner:
         background = self._background.get(loop)
         if background is None:
             background = self._background[loop] = _Background()
-        end = self._end_in_background(hook, call, background.turns, running)
-        task = loop.create_task(end)
+        turn = background.turns if running is None else nullcontext()
+
+        async def end() -> None:
+            cause, error = FailureCause.SPAWN, "never started: its host ends"
+            try:
+                async with turn:
+                    cause = FailureCause.CRASH
+                    error = "ended before it had finished: its host ends"
+                    result = await (
+                        running or run_hook(hook, call, self._executors, self._breaker)
+                    )
+            except asyncio.CancelledError:
+                # Else the event would look as if it had a result.
+                result = refused(hook, cause, error)
+            if call.on_late is not None:
+                call.on_late(call, result)
+
+        task = loop.create_task(end())
         background.tasks.add(task)
         task.add_done_callback(background.tasks.discard)
         return HookExecutionResult(
@@ -199,32 +214,6 @@ class HookRunner:
             success=True,
             is_async=True,
         )
-
-    async def _end_in_background(
-        self,
-        hook: RegisteredHook,
-        call: HookCall,
-        turns: Slots,
-        running: asyncio.Task[HookExecutionResult] | None,
-    ) -> None:
-        cause, error = FailureCause.SPAWN, "never started: its host ends"
-        try:
-            if running is None:
-                await turns.acquire()
-            cause = FailureCause.CRASH
-            error = "ended before it had finished: its host ends"
-            try:
-                result = await (
-                    running or run_hook(hook, call, self._executors, self._breaker)
-                )
-            finally:
-                if running is None:
-                    turns.release()
-        except asyncio.CancelledError:
-            # Else the event would look as if it had a result.
-            result = refused(hook, cause, error)
-        if call.on_late is not None:
-            call.on_late(call, result)
 
     async def _run_together(
         self, hooks: list[RegisteredHook], call: HookCall
@@ -271,7 +260,9 @@ class HookRunner:
             if chain in _RECHECKED and any(run.ends for run in runs):
                 return
             by_hook = run.changes(chain)
-            if (key := disagreement(changes, by_hook)) is not None:
+            for key, value in by_hook.items():
+                if key not in changes or same_json(changes[key], value):
+                    continue
                 again = await self._run_hook(run.hook, call.with_input(so_far))
                 warning = (
                     f"hooks {owners[key]!r} and {run.hook.name!r} disagree on "
@@ -283,6 +274,7 @@ class HookRunner:
                 run.shown = so_far
                 run.result = structs.replace(again, warnings=warnings)
                 by_hook = run.changes(chain)
+                break
             changes |= by_hook
             owners |= dict.fromkeys(by_hook, run.hook.name)
             if run.output is not None:
@@ -296,8 +288,12 @@ class HookRunner:
         final = final_input(call.input, outputs, chain)
         if final is call.input:
             return []
-        # Without a run its condition was false before.
-        runs_by_hook = {run.hook: run for run in runs}
+        have_seen: set[RegisteredHook] = set()
+        for run in runs:  # with its own changes
+            outputs = [] if run.output is None else [run.output]
+            shown = final_input(run.shown, outputs, chain)
+            if same_json(shown.get(chain), final.get(chain)):
+                have_seen.add(run.hook)
         again = call.as_recheck(final)
         hooks = [
             hook
@@ -305,8 +301,8 @@ class HookRunner:
             if hook.config.recheck
             and hook.config.mode is not HookMode.OBSERVE
             and not hook.config.is_async
-            and not _has_seen(runs_by_hook.get(hook), final, chain)
-            and _is_met(hook, again)
+            and hook not in have_seen
+            and _is_met(hook, again)  # it may have been false before
         ]
         return [
             structs.replace(
@@ -317,15 +313,6 @@ class HookRunner:
             )
             for result in await self._run_together(hooks, again)
         ]
-
-
-def _has_seen(run: _Run | None, final: EventInput, chain: Chain) -> bool:
-    """Whether the final value is what a hook was shown, with its own changes."""
-    if run is None:
-        return False
-    outputs = () if run.output is None else (run.output,)
-    seen = final_input(run.shown, outputs, chain)
-    return same_json(seen.get(chain), final.get(chain))
 
 
 def _is_met(hook: RegisteredHook, call: HookCall) -> bool:
