@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hookline.engine.matcher import MAX_PATTERN, compile_matcher
+from hookline.engine.planner import MAX_PATTERN, compile_matcher
 
 USUAL = {
     "mcp__.*__.*write.*": ("mcp__files__overwrite_it", "mcp__files__read"),

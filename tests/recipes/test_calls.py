@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from hookline.engine.matcher import compile_matcher
+from hookline.engine.planner import compile_matcher
 from hookline.recipes.catalog import RECIPES
 
 CALLS = Path(__file__).parent / "calls"

@@ -30,8 +30,7 @@ from hookline.settings.model import (
 )
 
 from .breaker import CircuitBreaker
-from .matcher import MAX_NAME, compile_matcher
-from .planner import JudgedHook, Judgement, judge, matched_name, name_of, names_of
+from .planner import MAX_NAME, JudgedHook, Judgement, compile_matcher, judge, name_of
 from .registry import HookRegistry, registered_hook
 from .run_hook import refusal
 
@@ -171,12 +170,12 @@ class Explainer:
             too_long = f"has more than {MAX_NAME} characters"
             return f"a {field} that is not a string or {too_long} matches every matcher"
         dialect = hook.config.dialect if hook.config.is_foreign else None
-        names = names_of(hook, self._call.input)
+        names, matched = judged.names, judged.matched_name
         if names is None and dialect is None:
             return "the coding agent's name of the tool matches every matcher"
         if names is None:
             return f"a name that {dialect} hooks cannot be shown matches every matcher"
-        matched, listed = matched_name(hook, names), " or ".join(map(repr, names))
+        listed = " or ".join(map(repr, names))
         verb = "does not match" if matched is None else "matches"
         if dialect is not None:
             shown = listed if matched is None else repr(matched)

@@ -36,7 +36,7 @@ from hookline.protocol.outputs import NO_REASON
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import encode, same_json
 
-from .planner import matched_name, names_of
+from .planner import match_names
 
 Wire = dict[str, Any]
 _REPLACED = (HookEventName.AfterTool, HookEventName.AfterModel)
@@ -94,8 +94,8 @@ def _tool_name(hook: RegisteredHook, given: Wire) -> str | None:
     """Which of their names for the tool the hook is shown: one that it waits for."""
     if TRAITS[hook.event].matching is not Matching.REGEX:
         return None
-    names = names_of(hook, given)
-    return None if names is None else matched_name(hook, names) or names[0]
+    names, matched_name = match_names(hook, given)
+    return None if names is None else matched_name or names[0]
 
 
 def _changed_fields(call: HookCall) -> list[str]:
