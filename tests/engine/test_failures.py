@@ -15,7 +15,7 @@ from msgspec import structs
 
 from hookline import Config, HookEventName, HookSystem, ProcessedHookResult, Settings
 from hookline.protocol.results import FailureCause, Stage
-from hookline.settings.model import HookSource, SettingsLayer, Stamp
+from hookline.settings.model import Approval, HookSource, SettingsLayer, Stamp
 from tests.support.project import Project
 from tests.support.workspace import Workspace
 
@@ -111,7 +111,7 @@ async def test_only_a_hook_that_may_run_closes_an_event_that_fails_before_the_ho
     assert result.blocked is (who == "trusted")
 
 
-class FailingApproval:
+class FailingApproval(Approval):
     """An approval that raises at one step, as a fault of our own would."""
 
     def __init__(self, step: str, registered: Callable[[], bool]) -> None:
@@ -129,16 +129,6 @@ class FailingApproval:
         if self._step == "after the run":
             raise RuntimeError("the approval broke")
         return True
-
-    def when_changed(self, callback: Callable[[], object]) -> None:
-        return None
-
-    def environment(self) -> dict[str, str]:
-        return {}
-
-    @property
-    def digests(self) -> dict[str, str]:
-        return {}
 
 
 def project_layer(hook: dict[str, Any], step: str, state: list[bool]) -> SettingsLayer:

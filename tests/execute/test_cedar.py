@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from hookline.plan import HookCall, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
 from hookline.settings.load import HookOptions
-from hookline.settings.model import HookConfig, HookSource, HookType, Stamp
+from hookline.settings.model import Approval, HookConfig, HookSource, HookType
 from tests.support.hook_scripts import only_hook
 from tests.support.workspace import Workspace
 
@@ -209,23 +208,11 @@ async def test_user_settings_name_the_home_folder(
     assert only_hook(result).success
 
 
-class OtherBytesApproved:
+class OtherBytesApproved(Approval):
     """An approval whose check came before the file was exchanged."""
 
     def __init__(self, path: Path) -> None:
         self.digests = {str(path): hashlib.sha256(FORBID.encode()).hexdigest()}
-
-    def check(self) -> tuple[str | None, Stamp]:
-        return None, ("checked",)
-
-    def unchanged_since(self, stamp: Stamp) -> bool:
-        return True
-
-    def when_changed(self, callback: Callable[[], object]) -> None:
-        """Never called."""
-
-    def environment(self) -> dict[str, str]:
-        return {}
 
 
 async def test_bytes_that_were_not_approved_are_not_parsed(

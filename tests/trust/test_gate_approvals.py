@@ -33,7 +33,7 @@ def test_bytes_are_read_again_only_where_times_differ_or_are_recent(
     file = tmp_path / "guard.sh"
     file.write_text("one")
     reads = CountedReads(file)
-    pinned = PinnedFiles(str(tmp_path), reads(), reads, files=[str(file)])
+    pinned = PinnedFiles(str(tmp_path), reads(), reads, exact=[str(file)])
     assert [pinned.check()[0] for _ in range(5)] == [None] * 5
     assert reads.count == 6
     later = time.time_ns() + 3_000_000_000

@@ -170,20 +170,17 @@ def registered_hook(
 def _trust_of(
     settings: Settings, layer: SettingsLayer, config: HookConfig
 ) -> tuple[TrustStatus, Approval | None]:
-    # Hosts without a project need not load what checks its files.
     if not layer.is_project:
         return TrustStatus.TRUSTED, None
-    from hookline.trust.gate import FailedApproval
-
     if layer.trust is None:
         problem = f"its project {layer.project} is not trusted"
         closes = settings.untrusted is Untrusted.BLOCK
-        return TrustStatus.UNTRUSTED, FailedApproval(problem) if closes else None
+        return TrustStatus.UNTRUSTED, Approval(problem) if closes else None
     try:
         approval = layer.trust(config)
         is_changed = approval is not None and approval.check()[0] is not None
     # One hook's files must not keep the others from being registered.
     except Exception as error:  # noqa: BLE001
         problem = f"its approval could not be checked ({type(error).__name__}: {error})"
-        return TrustStatus.CHANGED, FailedApproval(problem)
+        return TrustStatus.CHANGED, Approval(problem)
     return (TrustStatus.CHANGED if is_changed else TrustStatus.TRUSTED), approval

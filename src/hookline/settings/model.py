@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -259,24 +259,32 @@ Stamp = tuple[Any, ...]
 """The state of some paths, for whoever took it to compare."""
 
 
-class Approval(Protocol):
-    """Tells whether an approved hook is still as it was approved."""
+class Approval:
+    """Tells whether a hook is still as it was approved.
+
+    This one belongs to a hook of which nobody can tell: it never runs.
+    """
+
+    digests: Mapping[str, str] = {}
+    """The approved SHA-256 of each file of the hook, by its path."""
+
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, as a message or None, and a stamp for ``unchanged_since``."""
+        return self._problem, ()
 
-    def unchanged_since(self, stamp: Stamp) -> bool:
+    def unchanged_since(self, _: Stamp) -> bool:
         """Whether no file was touched since the stamp was taken."""
+        return False
 
     def when_changed(self, callback: Callable[[], object]) -> None:
         """Call back whenever the files turn out not to be the approved ones."""
 
     def environment(self) -> dict[str, str]:
         """Variables that keep a process from loading what was not approved."""
-
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """The approved SHA-256 of each file of the hook, by its path."""
+        return {}
 
 
 class SettingsLayer(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from hookline.errors import SettingsError, StateFileError
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.model import (
+    Approval,
     FailurePolicy,
     HookConfig,
     HookGroup,
@@ -37,14 +38,19 @@ from hookline.settings.model import (
     Stamp,
     Untrusted,
 )
-from hookline.settings.places import is_within, record_path, record_problem
+from hookline.settings.places import (
+    folders_above,
+    is_within,
+    record_path,
+    record_problem,
+)
 
 from .pins import (
     ABSENT,
-    FileTimes,
     NamedPaths,
     PinKind,
     Pins,
+    Times,
     differences,
     pin_named_files,
     pin_project,
@@ -59,10 +65,9 @@ from .records import (
     settings_texts,
 )
 
-_COARSEST_CLOCK_NS = 2_000_000_000
-"""Of the file systems in use: a younger file may have changed twice unseen."""
+_YOUNG_NS = 2_000_000_000
+"""The coarsest clock of a file system: a younger file may have changed twice unseen."""
 _MAX_CACHES = 16
-_PYCACHE = "PYTHONPYCACHEPREFIX"
 
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
@@ -73,8 +78,8 @@ def apply_trust(settings: Settings, cwd: str) -> Settings:
         for layer in settings.layers
         if layer.is_project
     ]
-    named = (layer.project for layer in current if layer.project is not None)
-    projects = tuple(dict.fromkeys((*settings.projects, *named)))
+    of_layers = (layer.project for layer in current if layer.project is not None)
+    projects = tuple(dict.fromkeys((*settings.projects, *of_layers)))
     if not projects:
         return settings
     # Nobody knows what a file guards that cannot be read.
@@ -112,104 +117,106 @@ def _approved_layers(
         if isinstance(error.__cause__, OSError):
             hint = "nobody knows what was approved: make it readable"
             raise SettingsError(f"{problem}: {hint}") from error
-        logger.warning("%s", problem)
-    if path is None or (record is None and not problem):
-        yield from (_candidates(layer, project) for layer in current)
-        yield from (_guarding_everything(file, project) for file in unreadable)
-        return
-    approved = record.states[0].layers() if record and record.states else []
-    if record is not None and (where := record_problem(project)):
+    if record is not None and record.version != VERSION:
+        age = "an older" if record.version < VERSION else "a newer"
+        problem = f"{project} was approved with {age} version of hookline"
+    elif record is not None:
         # A new repository around the project must not take its guards away.
-        problem = where
-        logger.warning("%s: %s", project, problem)
-    if record is None or problem:
+        problem = record_problem(project) or ""
+    if problem:
         # What was approved is unknown: no hook runs, and the default policy applies.
-        default = FailurePolicy()
-        for layer in (*approved, *current):
+        approved = record.states[0].layers() if record and record.states else []
+        texts = settings_texts(approved)
+        edited = (
+            layer
+            for layer in current
+            if not settings_texts([layer]).items() <= texts.items()
+        )
+        for layer in (*approved, *edited):
             groups = layer.map_hooks(
-                lambda _, __, hook: replace(hook, on_error=default)
+                lambda _, __, hook: replace(hook, on_error=FailurePolicy())
             )
-            closed = _unapproved(replace(layer, groups=groups))
-            yield replace(closed, trust=_failing(problem))
-    elif record.version != VERSION:
-        by = "an older" if record.version < VERSION else "a newer"
-        problem = f"{project} was approved with {by} version of hookline"
-        warning = f"{problem}: run 'hookline trust' in {project} to approve it again"
-        for layer in approved or current:
-            yield replace(layer, trust=_failing(problem), warnings=(warning,))
-    else:
+            warning = f"{project}: its hooks do not run: {problem}"
+            yield replace(
+                _without_options(replace(layer, groups=groups)),
+                trust=lambda _: Approval(problem),
+                warnings=(warning,),
+            )
+    elif path is not None and record is not None:
         # Edited since: only the approved state counts that it was last in.
         several = len(record.states) > 1
         manifest = (several and find_holding(path, record)) or record.states[0]
         yield from _layers_of_state(path, manifest, current)
+    else:
+        yield from (_candidates(layer, project) for layer in current)
+        for file in unreadable:
+            group = HookGroup(hooks=(HookConfig(type=HookType.PLUGIN, name=file),))
+            yield SettingsLayer(
+                source=HookSource.PROJECT,
+                file=file,
+                project=project,
+                groups=dict.fromkeys(HookEventName, (group,)),
+            )
 
 
 def _layers_of_state(
     path: str, manifest: Manifest, current: list[SettingsLayer]
 ) -> Iterator[SettingsLayer]:
     """An approved state, whose hooks run while nothing has changed, and new hooks."""
-    project, added = manifest.project, current
+    project, edited = manifest.project, current
     layers = [replace(layer, warnings=()) for layer in manifest.layers()]
     if settings_texts(current) == manifest.settings:
-        layers, added = current, []
+        layers, edited = current, []
     approval = ProjectApproval(path, manifest, layers)
-    if layers and (changed := approval.tree.check()[0]) is not None:
+    if layers and (problem := approval.tree.check()[0]) is not None:
         warning = (
-            f"{project}: {changed}: its hooks do not run, and what they guard "
+            f"{project}: {problem}: its hooks do not run, and what they guard "
             "is blocked unless their onError allows it: "
             f"run 'hookline trust' in {project} to review the change"
         )
         layers[0] = replace(layers[0], warnings=(*layers[0].warnings, warning))
-    yield from (replace(one, trust=partial(HookApproval, approval)) for one in layers)
-    approved = manifest.placed_hooks() if added else []
-    for layer in added:
+    for layer in layers:
+        yield replace(layer, trust=partial(HookApproval, approval))
+    approved_hooks = manifest.placed_hooks() if edited else []
+    for layer in edited:
         groups = layer.map_hooks(
             lambda event, group, hook: (
-                None if (event, group.matcher, hook) in approved else hook
+                None if (event, group.matcher, hook) in approved_hooks else hook
             )
         )
-        yield _unapproved(replace(layer, groups=groups))
+        yield _without_options(replace(layer, groups=groups))
 
 
 def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
-    candidates = _unapproved(layer)
+    candidates = _without_options(layer)
     count = len(list(candidates.hooks()))
     if not count:
         return candidates
-    what, them = ("1 hook is", "it") if count == 1 else (f"{count} hooks are", "them")
+    hooks, them = ("1 hook is", "it") if count == 1 else (f"{count} hooks are", "them")
     warning = (
-        f"{layer.file or project}: {what} not trusted and will not run: "
+        f"{layer.file or project}: {hooks} not trusted and will not run: "
         f"run 'hookline trust' in {project} to review and approve {them}"
     )
     return replace(candidates, warnings=(*candidates.warnings, warning))
 
 
-def _unapproved(layer: SettingsLayer) -> SettingsLayer:
-    """A layer that can be shown, and that switches and loosens nothing."""
+def _without_options(layer: SettingsLayer) -> SettingsLayer:
+    """A layer whose hooks can be shown, and that switches and loosens nothing."""
     groups = layer.groups if layer.enable_hooks else {}
     return replace(
         layer, groups=groups, options=HooksOptions(), enable_hooks=True, trust=None
     )
 
 
-def _guarding_everything(file: str, project: str) -> SettingsLayer:
-    group = HookGroup(hooks=(HookConfig(type=HookType.PLUGIN, name=file),))
-    return SettingsLayer(
-        source=HookSource.PROJECT,
-        file=file,
-        project=project,
-        groups=dict.fromkeys(HookEventName, (group,)),
-    )
-
-
-class _PathsStamp(Struct, frozen=True):
+class _FileTimes(Struct, frozen=True):
     """What the file system says about some paths."""
 
-    files: FileTimes
-    listed: FileTimes
-    """Folders whose list of files decides which files count."""
-    ways: FileTimes
-    """The folders and links that lead to the files."""
+    exact: tuple[Times | None, ...]
+    """Of the pinned paths, and of the links that lead to them."""
+    listed: tuple[Times | None, ...]
+    """Of folders in which files come and go: they decide which files count."""
+    folders: dict[str, Times | None]
+    """That lead to the others, and are changed by work in them."""
 
 
 class PinnedFiles:
@@ -221,76 +228,74 @@ class PinnedFiles:
         approved: Pins,
         take_pins: Callable[[], Pins],
         *,
-        files: Iterable[str],
-        folders: Iterable[str] = (),
+        exact: Iterable[str],
         listed: Iterable[str] = (),
     ) -> None:
-        """``folders`` are pinned too, but what they hold does not count."""
         self._project = project
         self._approved = approved
         self._take_pins = take_pins
-        self._files, self._folders = tuple(files), tuple(folders)
-        self._listed = tuple(listed)
-        self._checked: tuple[_PathsStamp, str | None] | None = None
-        self._ways = self._find_ways()
+        self._exact, self._listed = dict.fromkeys(exact), tuple(listed)
+        self._last_check: tuple[_FileTimes, str | None] | None = None
+        self._find_ways()
 
-    def check(self) -> tuple[str | None, _PathsStamp]:
-        """What changed, if anything, and a stamp for later.
+    def check(self) -> tuple[str | None, _FileTimes]:
+        """What changed, if anything, and the times for ``unchanged_since``.
 
-        The stamp is taken before the bytes are read: it misses no later change.
+        They are taken before the bytes are read: they miss no later change.
         """
-        stamp = self._stamp()
-        if self._checked is not None:
-            checked, problem = self._checked
-            if stamp.files == checked.files and stamp.listed == checked.listed:
-                return problem, stamp
-        self._ways = self._find_ways()
+        times = self._times()
+        if self._last_check is not None:
+            checked, problem = self._last_check
+            if (times.exact, times.listed) == (checked.exact, checked.listed):
+                return problem, times
+        self._find_ways()
         now_ns = time.time_ns()
-        stamp = self._stamp()
+        times = self._times()
         problem = self._problem()
-        changes = (*stamp.files.values(), *stamp.listed.values())
-        newest_ns = max((times[-1] for times in changes if times), default=0)
-        is_old = now_ns - newest_ns > _COARSEST_CLOCK_NS
-        self._checked = (stamp, problem) if is_old else None
-        return problem, stamp
+        changes = (each[-1] for each in (*times.exact, *times.listed) if each)
+        is_old = now_ns - max(changes, default=0) > _YOUNG_NS
+        self._last_check = (times, problem) if is_old else None
+        return problem, times
 
-    def unchanged_since(self, stamp: _PathsStamp) -> bool:
+    def unchanged_since(self, before: _FileTimes) -> bool:
         """Whether nothing was touched, exchanged or put beside since then."""
-        now = self._stamp()
-        if stamp.files != now.files or _is_exchanged(stamp.ways, now.ways):
+        times = self._times()
+        if times.exact != before.exact or _are_exchanged(before.folders, times.folders):
             return False
-        return stamp.listed == now.listed or self._problem() is None
+        return times.listed == before.listed or self._problem() is None
 
-    def _stamp(self) -> _PathsStamp:
-        return _PathsStamp(
-            {path: times_of(path) for path in self._files},
-            {path: times_of(path) for path in self._listed},
-            {path: times_of(path, os.lstat) for path in self._ways},
+    def _times(self) -> _FileTimes:
+        exact = [times_of(path) for path in self._exact]
+        exact += [times_of(link, os.lstat) for link in self._links]
+        return _FileTimes(
+            tuple(exact),
+            tuple(times_of(path) for path in self._listed),
+            {path: times_of(path) for path in self._folders},
         )
 
-    def _find_ways(self) -> list[str]:
-        """The links and folders that lead to the paths now."""
-        ways, traced = list[str](), set[str]()
-        pending, files = [*self._files, *self._folders], set(self._files)
+    def _find_ways(self) -> None:
+        """Find the links and folders that lead to the paths now."""
+        self._links, self._folders = list[str](), list[str]()
+        traced = set[str]()
+        pending = [*self._exact, *self._listed]
         while pending:
             path = pending.pop()
-            is_inside = path.startswith(f"{self._project}/")
+            is_inside = is_within(path, self._project)
             outermost = self._project if is_inside else os.path.dirname(path)  # noqa: PTH120
-            while path not in traced:
-                traced.add(path)
-                folder = os.path.dirname(path)  # noqa: PTH120
-                if os.path.islink(path):  # noqa: PTH114
-                    ways.append(path)
-                    with suppress(OSError):
-                        target = os.readlink(path)  # noqa: PTH115
-                        target = os.path.join(os.path.realpath(folder), target)  # noqa: PTH118
-                        pending.append(os.path.normpath(target))
-                elif path not in files and os.path.isdir(path):  # noqa: PTH112
-                    ways.append(path)
-                if path == outermost:
+            for place in folders_above(path):
+                if place in traced:
                     break
-                path = folder
-        return ways
+                traced.add(place)
+                if os.path.islink(place):  # noqa: PTH114
+                    self._links.append(place)
+                    folder = os.path.realpath(os.path.dirname(place))  # noqa: PTH120
+                    with suppress(OSError):
+                        target = os.path.join(folder, os.readlink(place))  # noqa: PTH115, PTH118
+                        pending.append(os.path.normpath(target))
+                elif place not in self._exact and os.path.isdir(place):  # noqa: PTH112
+                    self._folders.append(place)
+                if place == outermost:
+                    break
 
     def _problem(self) -> str | None:
         pins = self._take_pins()
@@ -305,8 +310,10 @@ class PinnedFiles:
         return f"{name} {'was added' if is_new else 'changed'} since it was approved"
 
 
-def _is_exchanged(before: FileTimes, after: FileTimes) -> bool:
-    """Whether a folder or link was exchanged, even if it was put back.
+def _are_exchanged(
+    before: dict[str, Times | None], after: dict[str, Times | None]
+) -> bool:
+    """Whether one of some folders was exchanged, even if it was put back.
 
     Files that come and go in a folder set both of its times, and those of nothing else.
     A move sets its ctime and both times of the folder around it; whoever sets an mtime
@@ -333,78 +340,73 @@ class ProjectApproval:
     def __init__(
         self, path: str, manifest: Manifest, layers: list[SettingsLayer]
     ) -> None:
-        self._path, self._layers = path, layers
-        self._record_times: object = None
-        self._has_several = False
+        self._record_path, self._layers = path, layers
         self._follow(manifest)
 
     def _follow(self, manifest: Manifest) -> None:
-        self.manifest = manifest
         tree, project = manifest.tree, manifest.project
         take_pins = partial(pin_project, self._layers, project, None, tree)
-        self.tree = PinnedFiles(project, tree, take_pins, files=tree)
+        self.manifest = manifest
+        self.tree = PinnedFiles(project, tree, take_pins, exact=tree)
 
     def renew(self) -> bool:
         """Follow the project into another state that was approved, if it is in one.
 
         Only one with the same settings: others count from the next session on.
         """
-        times, manifest = times_of(self._path), None
-        if times == self._record_times and not self._has_several:
-            return False
-        self._record_times = times
+        manifest = None
         with suppress(StateFileError):
-            record = load_record(self._path)
+            record = load_record(self._record_path)
             if record is not None and record.version == VERSION:
-                self._has_several = len(record.states) > 1
-                manifest = find_holding(self._path, record, self.manifest.settings)
+                settings = self.manifest.settings
+                manifest = find_holding(self._record_path, record, settings)
         if manifest is None or manifest.covers_the_same(self.manifest):
             return False
         self._follow(manifest)
         return True
 
 
-class HookApproval:
+class HookApproval(Approval):
     """Tells whether one hook, and every file it was approved with, is unchanged."""
 
     def __init__(self, project: ProjectApproval, hook: HookConfig) -> None:
         self._project, self._hook = project, hook
+        self._times: tuple[_FileTimes, ...] = ()
         self._callbacks: list[Callable[[], object]] = []
-        self._stamp: tuple[_PathsStamp, ...] = ()
         self._follow()
 
     def _follow(self) -> None:
         """Take the files that the hook names, now or when it was approved."""
-        hook, self._manifest = self._hook, self._project.manifest
-        project, approved = self._manifest.project, self._manifest.named_by(hook)
-        pins = {**approved, **self._manifest.tree}
+        hook, manifest = self._hook, self._project.manifest
+        approved = manifest.files.get(hook_id(hook), {})
+        pins = {**approved, **manifest.tree}
+        named = NamedPaths(hook, manifest.project)
+        folders = {path for path, pin in approved.items() if pin.kind is PinKind.FOLDER}
+        self._manifest = manifest
         self.digests = {path: pin.digest for path, pin in pins.items() if pin.digest}
-        named = NamedPaths(hook, project)
-        folders = [path for path in approved if approved[path].kind is PinKind.FOLDER]
         self._files = PinnedFiles(
-            project,
+            manifest.project,
             approved,
-            partial(pin_named_files, hook, project, None, approved),
-            files=sorted({*approved, *named.outside} - {*folders}),
-            folders=folders,
-            listed=dict.fromkeys((*named.folders, *(folders if named.listed else ()))),
+            partial(pin_named_files, hook, manifest.project, None, approved),
+            exact=sorted({*approved, *named.outside} - folders),
+            listed=sorted(folders.union(named.folders)),
         )
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, as a message or None, and a stamp for ``unchanged_since``."""
-        changed, self._stamp = self._check()
-        if changed is not None and self._project.renew():
-            changed, self._stamp = self._check()
-        if changed is not None:
-            self._abandon()
-        return changed, self._stamp
+        problem, self._times = self._compare()
+        if problem is not None and self._project.renew():
+            problem, self._times = self._compare()
+        if problem is not None:
+            self._call_back()
+        return problem, self._times
 
-    def _check(self) -> tuple[str | None, tuple[_PathsStamp, ...]]:
+    def _compare(self) -> tuple[str | None, tuple[_FileTimes, ...]]:
         try:
             if self._manifest is not self._project.manifest:
                 # The project was found in another approved state.
                 self._follow()
-                self._abandon()
+                self._call_back()
             if hook_id(self._hook) not in self._manifest.files:
                 # Another version of hookline ignored it, so nobody was shown it.
                 return "it was not among the hooks that were approved", ()
@@ -417,58 +419,27 @@ class HookApproval:
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether no file was touched since the stamp was taken."""
-        is_unchanged = False
         # Raises only where it cannot be told: so it is taken as changed.
         with suppress(Exception):
             tree, files = stamp
-            is_unchanged = self._project.tree.unchanged_since(tree)
-            is_unchanged = is_unchanged and self._files.unchanged_since(files)
-        if not is_unchanged:
-            self._abandon()
-        return is_unchanged
+            same_tree = self._project.tree.unchanged_since(tree)
+            if same_tree and self._files.unchanged_since(files):
+                return True
+        self._call_back()
+        return False
 
     def when_changed(self, callback: Callable[[], object]) -> None:
         """Call back whenever the files turn out not to be the approved ones."""
         self._callbacks.append(callback)
 
-    def _abandon(self) -> None:
-        """What was compiled or loaded meanwhile may come from other files."""
-        cache = cache_folder(self._manifest.project)
-        if cache is not None and os.path.lexists(cache):
-            _remove_folder(cache)
+    def _call_back(self) -> None:
         for callback in self._callbacks:
             callback()
 
     def environment(self) -> dict[str, str]:
         """Python's caches are kept where only this user can write."""
-        state = [tuple(part.files.values()) for part in self._stamp]
-        return private_cache(self._manifest.project, state)
-
-
-class FailedApproval(Struct, frozen=True):
-    """The approval of a hook whose files or record cannot be checked: it never runs."""
-
-    problem: str
-    digests: dict[str, str] = {}
-
-    def check(self) -> tuple[str, Stamp]:
-        """The problem, and no stamp."""
-        return self.problem, ()
-
-    def unchanged_since(self, _: Stamp) -> bool:
-        """Never."""
-        return False
-
-    def when_changed(self, callback: Callable[[], object]) -> None:
-        """Nothing runs that could be called back."""
-
-    def environment(self) -> dict[str, str]:
-        """Nothing runs."""
-        return {}
-
-
-def _failing(problem: str) -> Callable[[HookConfig], FailedApproval]:
-    return lambda _: FailedApproval(problem)
+        exact = [times.exact for times in self._times]
+        return private_cache(self._manifest.project, exact)
 
 
 def cache_folder(project: str) -> str | None:
@@ -494,23 +465,20 @@ def private_cache(project: str, state: object) -> dict[str, str]:
         folder = f"{folders}/{hashlib.sha256(repr(state).encode()).hexdigest()[:16]}"
         with suppress(StateFileError, OSError):
             if not os.path.lexists(folder):
+                import shutil
+
                 make_folder(folder)
                 caches = [f"{folders}/{name}" for name in os.listdir(folders)]  # noqa: PTH208
                 for cache in sorted(caches, key=os.path.getmtime)[:-_MAX_CACHES]:
-                    _remove_folder(cache)
+                    shutil.rmtree(cache, ignore_errors=True)
             # Others may have put something into a folder that they can write.
-            if all(map(_is_private, (folders, folder))):
-                return {_PYCACHE: folder, "PYTHONDONTWRITEBYTECODE": ""}
-    return {_PYCACHE: f"{os.devnull}/hookline", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def _is_private(folder: str) -> bool:
-    status = os.lstat(folder)
-    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return is_own and not status.st_mode & 0o077
-
-
-def _remove_folder(folder: str) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
+            statuses = [os.lstat(path) for path in (folders, folder)]
+            if all(
+                stat.S_ISDIR(status.st_mode)
+                and status.st_uid == os.geteuid()
+                and not status.st_mode & 0o077
+                for status in statuses
+            ):
+                return {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
+    nowhere = f"{os.devnull}/hookline"
+    return {"PYTHONPYCACHEPREFIX": nowhere, "PYTHONDONTWRITEBYTECODE": "1"}
