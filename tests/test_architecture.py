@@ -85,6 +85,8 @@ BROAD = {
     # Hooks that cannot be registered at all: events fail by policy, the host goes on.
     "engine/system.py": 1,
     "engine/run_hook.py": 2,
+    # What a plain call waits for: it is raised again, in the caller's thread.
+    "engine/sync.py": 1,
     # Files that cannot be checked count as changed, which blocks by default.
     "trust/gate.py": 1,
     # Foreign code: hooks in this process, subscribers and carriers, extensions,

@@ -109,26 +109,3 @@ def test_hooks_answer_in_the_parent_and_in_every_fork(
     )
     assert (done.returncode, done.stdout) == (0, "[0, 0]\n"), done.stderr
     assert marked(f"FORKS={tmp_path}") == []
-
-
-GREEN = """
-import sys, types
-from hookline import Config, HooklineError
-from hookline.agent import hooked_tool
-
-patched = types.ModuleType("gevent.monkey")
-patched.is_module_patched = {"threading"}.__contains__
-sys.modules["gevent.monkey"] = patched
-try:
-    hooked_tool(Config())(print)("ran")
-except HooklineError as error:
-    print(error)
-"""
-
-
-def test_green_threads_are_refused_where_they_would_hang() -> None:
-    """Seen with gunicorn's gevent workers; the tool does not run."""
-    words = [sys.executable, "-W", "error", "-c", GREEN]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("hooks cannot run where gevent"), done
-    assert done.stderr == ""

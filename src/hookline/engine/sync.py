@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from hookline.config import Config
-from hookline.errors import HooklineError
 
 T = TypeVar("T")
 
@@ -38,17 +37,6 @@ os.register_at_fork(after_in_child=_replace_lock)
 
 def run_sync(config: Config, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the one background loop of a config, and wait for it."""
-    gevent = sys.modules.get("gevent.monkey")
-    eventlet = sys.modules.get("eventlet.patcher")
-    if (gevent is not None and gevent.is_module_patched("threading")) or (
-        eventlet is not None and eventlet.is_monkey_patched("thread")
-    ):
-        # A thread of ours would be none, and its event loop would block everything.
-        work.close()
-        raise HooklineError(
-            "hooks cannot run where gevent or eventlet replaces threads: "
-            "use a server or a pool with threads or processes"
-        )
     with _lock:
         loop = _loops.get(config)
         if loop is None or not loop.is_alive():
@@ -62,8 +50,15 @@ class BackgroundLoop(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="hookline-hooks", daemon=True)
-        self._loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._is_closing = asyncio.Event()
         self.start()
+
+    def run(self) -> None:
+        """Serve the loop until it is closed; cancel what is left."""
+        with self._runner as runner:
+            runner.run(self._is_closing.wait())
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine here and wait for its result in the thread of the caller."""
@@ -73,35 +68,49 @@ class BackgroundLoop(threading.Thread):
             with ThreadPoolExecutor(1, "hookline-nested") as pool:
                 return pool.submit(copy_context().run, asyncio.run, work).result()
         # The coroutine gets a copy of this context, with the depth of nested hooks.
-        outside = _in_hooks.set(True)
-        try:
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        finally:
-            _in_hooks.reset(outside)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        context = copy_context()
+        context.run(_in_hooks.set, True)
+        results: list[T] = []
+        errors: list[BaseException] = []
+        tasks: list[asyncio.Task[None]] = []
+        # A bare lock: a future's result would take the loop another round, and each
+        # round hands the interpreter to another thread.
+        is_over = threading.Lock()
+        is_over.acquire()
 
-    def run(self) -> None:
-        """Serve the loop until it is stopped; cancel what is left."""
-        asyncio.set_event_loop(self._loop)
+        async def run() -> None:
+            try:
+                results.append(await work)
+            except asyncio.CancelledError:  # an ``Exception`` in code without a loop
+                errors.append(CancelledError())
+            # It is for the caller, and SystemExit would end the loop.
+            except BaseException as error:  # noqa: BLE001
+                errors.append(error)
+            finally:
+                is_over.release()
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(run(), context=context))
+
+        self._loop.call_soon_threadsafe(start)
         try:
-            self._loop.run_forever()
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            ended = asyncio.gather(*tasks, return_exceptions=True)
-            self._loop.run_until_complete(ended)
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        finally:
-            self._loop.close()
+            while not is_over.acquire(timeout=_JOIN_S):
+                if not self.is_alive():  # closed just before it could start
+                    work.close()
+                    errors.append(CancelledError())
+                    break
+        except BaseException:  # such as KeyboardInterrupt
+            with suppress(RuntimeError):  # it is closed
+                self._loop.call_soon_threadsafe(lambda: [t.cancel() for t in tasks])
+            raise
+        if errors:
+            raise errors.pop()
+        return results[0]
 
     def close(self) -> None:
         """Stop the loop and wait for the thread to end."""
         if self.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._is_closing.set)
             if threading.current_thread() is not self:
                 self.join(_JOIN_S)
 
