@@ -121,22 +121,24 @@ def convert(
     if not isinstance(value, Mapping):
         _report(mistakes, path, expected_of(kind).mismatch(value))
         return None
-    keys, is_complete = keys_of(kind), True
-    values: dict[str, Any] = {}
-    if not issubclass(to, Struct):
-        values = {k: v for k, v in value.items() if k not in keys and v is not None}
+    keys, values = keys_of(kind), {}
+    keeps_unknown = not issubclass(kind, Struct)
+    for name, item in value.items():
+        key = keys.get(name)
+        if key is None:
+            if keeps_unknown and item is not None:
+                values[name] = item
+        elif item is not None or not key.is_nullable:
+            converted = convert_value(item, key.type, mistakes, (*path, name))
+            if converted is not UNSET:
+                values[key.attribute] = converted
+    is_complete = True
     for name, key in keys.items():
-        converted: Any = UNSET
-        if name not in value:
-            if key.is_required:
+        if key.is_required and key.attribute not in values:
+            is_complete = False
+            if name not in value:
                 words = expected_of(key.type).words
                 _report(mistakes, (*path, name), f"expected {words}, got nothing")
-        elif value[name] is not None or not key.is_nullable:
-            converted = convert_value(value[name], key.type, mistakes, (*path, name))
-        if converted is not UNSET:
-            values[key.attribute] = converted
-        elif key.is_required:
-            is_complete = False
     return to(**values) if is_complete else None
 
 

@@ -7,48 +7,19 @@ does not take the rest away: a redaction holds whatever stands beside it.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
+from itertools import islice
 from math import isfinite
-from types import UnionType
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from msgspec import Struct
 
 from hookline.errors import nearest
 
+from .convert import Expected, KeyPath, Mistake, convert, expected_of, one_of
 from .events import TRAITS, HookEventName
 from .values import describe, key_text
-
-
-class ValueType(Struct, frozen=True):
-    """What a field of an input or output may hold."""
-
-    description: str
-    kind: type | UnionType
-    accepts: Callable[[Any], bool] | None = None
-
-    def problem(self, value: Any) -> str | None:
-        """Say what was expected, or None if the value is valid."""
-        if isinstance(value, self.kind) and (
-            self.accepts is None or self.accepts(value)
-        ):
-            return None
-        return f"expected {self.description}, got {describe(value)}"
-
-
-STRING = ValueType("a string", str)
-OBJECT = ValueType("an object", dict)
-LIST = ValueType("a list", list)
-BOOLEAN = ValueType("true or false", bool)
-
-
-def one_of(choices: Iterable[str]) -> ValueType:
-    """Accept these strings and nothing else."""
-    known = tuple(choices)
-    return ValueType(f"one of {', '.join(known)}", str, known.__contains__)
-
 
 NO_REASON = "No reason provided"
 BLOCKED_BY_HOOK = "Blocked by hook"
@@ -70,22 +41,12 @@ class Decision(StrEnum):
     __hash__ = str.__hash__  # Enum's own is a Python function: slow in every lookup
 
 
-_FIELDS = frozenset(
-    {
-        *("decision", "reason", "continue", "stopReason", "suppressOutput"),
-        *("systemMessage", "hookSpecificOutput"),
-    }
-)
+_DECISIONS = {choice.value: choice for choice in Decision}
 _BLOCKING = frozenset({Decision.BLOCK, Decision.DENY})
-_ASK = (
-    Decision.ASK
-)  # on Python 3.11 finding a member in its enum costs more than a call
-
-
-CHANGING = frozenset(
-    {"tool_input", "llm_request", "llm_response", "toolConfig", "withholdResult"}
-)
-"""The fields of ``hookSpecificOutput`` that change something."""
+# On Python 3.11 finding a member in its enum costs more than a call.
+_ASK = Decision.ASK
+_STRICT = (Decision.DENY, Decision.BLOCK, Decision.ASK)
+_STRICTEST_FIRST = (*_STRICT, Decision.ALLOW, Decision.APPROVE)
 
 
 class HookOutput(Struct, frozen=True, kw_only=True):
@@ -114,8 +75,9 @@ class HookOutput(Struct, frozen=True, kw_only=True):
     @property
     def asks(self) -> bool:
         """Whether it leaves the decision to a person."""
-        asked = self.decision is _ASK or self.permission is _ASK
-        return asked and not self.is_blocking
+        if self.is_blocking:
+            return False
+        return self.decision is _ASK or self.permission is _ASK
 
     @property
     def stops(self) -> bool:
@@ -215,6 +177,35 @@ def named_input(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
     return {key_text(key): value for key, value in tool_input.items()}
 
 
+_FIELDS: dict[str, type] = {
+    "decision": object,
+    "reason": str,
+    "continue": bool,
+    "stopReason": str,
+    "suppressOutput": bool,
+    "systemMessage": str,
+    "hookSpecificOutput": dict,
+}
+_PERMISSION: dict[str, type] = {
+    "permissionDecision": object,
+    "permissionDecisionReason": str,
+}
+_FIELDS_WITH_PERMISSION = _FIELDS | _PERMISSION
+_SPECIFIC: dict[str, type] = _PERMISSION | {
+    "hookEventName": object,
+    "additionalContext": str,
+    "tool_input": dict,
+    "replacesToolInput": bool,
+    "clearContext": bool,
+    "llm_request": dict,
+    "llm_response": dict,
+    "toolConfig": dict,
+    "withholdResult": bool,
+}
+_HARMLESS = frozenset({"hookEventName", "additionalContext", "withholdResult"})
+"""What counts of ``hookSpecificOutput`` where the decision cannot be read."""
+
+
 def read_output(
     wire: Mapping[str, Any], event: HookEventName
 ) -> tuple[HookOutput, tuple[str, ...]]:
@@ -223,22 +214,32 @@ def read_output(
     Where a decision cannot be read, what would change something is left out; a stop, a
     withheld result, context, messages and a readable block or question count.
     """
-    fields, known = _Reader(wire), _FIELDS
-    decision, permission, permission_reason = fields.decision("decision"), None, None
-    part = fields.take("hookSpecificOutput", _object)
-    specific = _Reader(part, "hookSpecificOutput.") if part else _Reader({})
-    effects = _read_specific(specific)
-    if TRAITS[event].reads_permission_decision and not (
-        _PERMISSION.isdisjoint(wire) and _PERMISSION.isdisjoint(specific.wire)
-    ):
-        known = _FIELDS | _PERMISSION
-        words = [one.decision("permissionDecision") for one in (specific, fields)]
-        permission = next((word for word in _STRICTEST_FIRST if word in words), None)
-        name = "permissionDecisionReason"
-        permission_reason = specific.take(name, _string) or fields.take(name, _string)
-        effects = {k: v for k, v in effects.items() if k not in _PERMISSION}
-    unreadable = "; ".join((*fields.unreadable, *specific.unreadable)) or None
-    if unreadable is not None:
+    warnings: list[str] = []
+    unreadable: list[str] = []
+    reads_permission = TRAITS[event].reads_permission_decision
+    known_fields = _FIELDS_WITH_PERMISSION if reads_permission else _FIELDS
+    fields = _fitting(wire, known_fields, "", warnings)
+    extra = {name: value for name, value in wire.items() if name not in known_fields}
+    if extra:
+        _warn_of_unknown(extra, "", warnings)
+    effects: dict[str, Any] = {}
+    if "hookSpecificOutput" in fields:
+        effects = _read_specific(fields["hookSpecificOutput"], warnings)
+    decision = _decision(fields, "", "decision", unreadable)
+    permission, permission_reason = None, None
+    if reads_permission:
+        decisions = (
+            _decision(fields, "", "permissionDecision", unreadable),
+            _decision(effects, _PREFIX, "permissionDecision", unreadable),
+        )
+        permission = next(
+            (word for word in _STRICTEST_FIRST if word in decisions), None
+        )
+        effects.pop("permissionDecision", None)
+        permission_reason = effects.pop("permissionDecisionReason", None) or fields.get(
+            "permissionDecisionReason"
+        )
+    if unreadable:
         effects = {k: v for k, v in effects.items() if k in _HARMLESS}
         decision = decision if decision in _STRICT else None
         permission = permission if permission in _STRICT else None
@@ -249,131 +250,48 @@ def read_output(
         effects["permissionDecisionReason"] = permission_reason
     output = HookOutput(
         decision=decision,
-        reason=fields.take("reason", _string),
-        continues=fields.take("continue", _boolean),
-        stop_reason=fields.take("stopReason", _string),
-        suppress_output=fields.take("suppressOutput", _boolean),
-        system_message=fields.take("systemMessage", _string),
+        reason=fields.get("reason"),
+        continues=fields.get("continue"),
+        stop_reason=fields.get("stopReason"),
+        suppress_output=fields.get("suppressOutput"),
+        system_message=fields.get("systemMessage"),
         hook_specific_output=effects,
-        extra={}
-        if known.issuperset(wire)
-        else {k: v for k, v in wire.items() if k not in known},
+        extra=extra,
         permission=permission,
         permission_reason=permission_reason,
-        unreadable=unreadable,
+        unreadable="; ".join(unreadable) or None,
     )
-    if output.extra:
-        fields.warn_of_unknown(output.extra, _FIELDS, _SPECIFIC_FIELDS)
-    return output, (*fields.warnings, *specific.warnings)
+    return output, tuple(warnings)
 
 
-def _read_specific(specific: _Reader) -> dict[str, Any]:
-    if not specific.wire:
-        return {}
-    found = specific.take_all(_SPECIFIC)
-    for name, read in _PARTS.items():
-        if name not in found:
-            continue
-        if not found[name]:
-            specific.ignore(name, "the object is empty")
-        part = read(specific.inside(name, found.pop(name)))
-        if part:
-            found[name] = part
-    unknown = [name for name in found if name not in _SPECIFIC_FIELDS]
-    if unknown:
-        specific.warn_of_unknown(unknown, _SPECIFIC_FIELDS, _FIELDS)
-    return found
+_PREFIX = "hookSpecificOutput."
 
 
-def read_part(
-    name: str, wire: Mapping[str, Any]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read ``llm_request``, ``llm_response`` or ``toolConfig``, or a part of one.
-
-    For translators: a choice of tools may have a mode that only one SDK knows.
-    """
-    part = _Reader(wire, f"{name}.")
-    if name == "llm_response":
-        return _read_response(part), tuple(part.warnings)
-    read = _read_request if name == "llm_request" else _read_tool_config
-    return read(part, _string), tuple(part.warnings)
-
-
-_Check = Callable[[Any], str | None]
-"""Says what is wrong with a value, or None."""
-
-
-class _Reader:
-    """Takes fields out of a wire object and collects warnings about invalid ones."""
-
-    def __init__(
-        self,
-        wire: Mapping[str, Any],
-        prefix: str = "",
-        warnings: list[str] | None = None,
-    ) -> None:
-        self.wire = wire
-        self._prefix = prefix
-        self.warnings: list[str] = [] if warnings is None else warnings
-        self.unreadable: list[str] = []
-
-    def inside(self, name: str, part: Mapping[str, Any]) -> _Reader:
-        """Read a part of this object; its warnings are collected here."""
-        return _Reader(part, f"{self._prefix}{name}.", self.warnings)
-
-    def ignore(self, name: str, problem: str) -> None:
-        self.warnings.append(f"{self._prefix}{name}: {problem}; ignored")
-
-    def take(self, name: str, check: _Check) -> Any:
-        value = self.wire.get(name)
+def _fitting(
+    wire: Mapping[str, Any], types: Mapping[str, type], prefix: str, warnings: list[str]
+) -> dict[str, Any]:
+    """The fields of the right type, and those that have no type here; without nulls."""
+    fields = {}
+    for name, value in wire.items():
         if value is None:
-            return None
-        problem = check(value)
-        if problem is None:
-            return value
-        self.ignore(name, problem)
+            continue
+        field_type = types.get(name, object)
+        if isinstance(value, field_type):
+            fields[name] = value
+        else:
+            problem = expected_of(field_type).mismatch(value)
+            warnings.append(f"{prefix}{name}: {problem}; ignored")
+    return fields
+
+
+def _decision(
+    fields: Mapping[str, Any], prefix: str, name: str, unreadable: list[str]
+) -> Decision | None:
+    try:
+        return read_decision(fields.get(name))
+    except ValueError as error:
+        unreadable.append(f"{prefix}{name}: {error}")
         return None
-
-    def take_items(self, name: str, items: list[Any], check: _Check) -> list[Any]:
-        """Take the valid items of a list."""
-        kept = []
-        for at, item in enumerate(items):
-            problem = check(item)
-            if problem is None:
-                kept.append(item)
-            else:
-                self.ignore(f"{name}[{at}]", problem)
-        return kept
-
-    def warn_of_unknown(
-        self, names: Iterable[str], known: frozenset[str], elsewhere: frozenset[str]
-    ) -> None:
-        """Warn of keys that look like known ones, or are in the wrong place."""
-        for name in itertools.islice(names, _MAX_UNKNOWN):
-            if name in elsewhere:
-                inside = known is _FIELDS
-                place = "in hookSpecificOutput" if inside else "at the top level"
-                hint = f"it belongs {place}"
-            elif near := _nearest_key(name, known):
-                hint = f"did you mean {near!r}?"
-            else:
-                continue
-            self.warnings.append(f"{self._prefix}{name}: unknown key, ignored: {hint}")
-
-    def take_all(self, checks: Mapping[str, _Check]) -> dict[str, Any]:
-        """Take the valid fields; those without a check are kept as they are."""
-        read = {
-            name: self.take(name, checks[name]) if name in checks else value
-            for name, value in self.wire.items()
-        }
-        return {name: value for name, value in read.items() if value is not None}
-
-    def decision(self, name: str) -> Decision | None:
-        try:
-            return read_decision(self.wire.get(name))
-        except ValueError as error:
-            self.unreadable.append(f"{self._prefix}{name}: {error}")
-            return None
 
 
 def read_decision(value: Any) -> Decision | None:
@@ -381,192 +299,184 @@ def read_decision(value: Any) -> Decision | None:
 
     Raises ``ValueError`` for anything else, whatever its type.
     """
-    word = value.strip().lower() if isinstance(value, str) else value
-    if word is None or word == "":
+    if value is None:
         return None
-    if not isinstance(word, str) or word not in _DECISIONS:
-        raise ValueError(f"expected one of {_WORDS}, got {describe(value)}")
+    word = value.strip().lower() if isinstance(value, str) else None
+    if word == "":
+        return None
+    if word not in _DECISIONS:
+        raise ValueError(
+            f"expected one of {', '.join(_DECISIONS)}, got {describe(value)}"
+        )
     return _DECISIONS[word]
 
 
-def _nearest_key(name: str, known: frozenset[str]) -> str | None:
-    if len(name) > _MAX_KEY:
-        return None
-    folded = {key.lower(): key for key in known}
-    near = nearest(name.replace("_", "").replace("-", ""), folded, _NEAR)
-    return None if near is None else folded[near]
+def _warn_of_unknown(
+    names: Mapping[str, Any], prefix: str, warnings: list[str]
+) -> None:
+    """Warn of keys that look like known ones, or are in the wrong place."""
+    known, elsewhere, place = _FIELDS, _SPECIFIC, "in hookSpecificOutput"
+    if prefix:
+        known, elsewhere, place = _SPECIFIC, _FIELDS, "at the top level"
+    by_lower_case = {key.lower(): key for key in known}
+    for name in islice(names, _MAX_UNKNOWN):
+        if name in elsewhere:
+            hint = f"it belongs {place}"
+        elif len(name) <= _MAX_KEY and (
+            near := nearest(
+                name.replace("_", "").replace("-", ""), by_lower_case, _NEAR
+            )
+        ):
+            hint = f"did you mean {by_lower_case[near]!r}?"
+        else:
+            continue
+        warnings.append(f"{prefix}{name}: unknown key, ignored: {hint}")
 
 
-# Of a list the valid items count, if none is left too: a hook that rewrites messages or
-# an answer never means the original to return.
-
-
-def _read_request(part: _Reader, mode: _Check | None = None) -> dict[str, Any]:
-    found = part.take_all(_REQUEST)
-    if part.wire.get("model", "") is None:
-        part.ignore("model", "expected a string, got null")
-    if "messages" in found:
-        valid = part.take_items("messages", found["messages"], _message_problem)
-        found["messages"] = valid
-    if "config" in found:
-        config = part.inside("config", found["config"])
-        removed = {k: None for k, value in config.wire.items() if value is None}
-        found["config"] = removed | _with_whole_numbers(config.take_all(_CONFIG))
-    if "toolConfig" in found:
-        found["toolConfig"] = _read_tool_config(
-            part.inside("toolConfig", found["toolConfig"]), mode
-        )
-    return found
-
-
-def _read_response(part: _Reader) -> dict[str, Any]:
-    # Null empties an answer, and is no value of a wrong type.
-    emptied = {k: None for k in ("text", "candidates") if part.wire.get(k, "") is None}
-    found = emptied | part.take_all(_RESPONSE)
-    if found.get("candidates"):
-        found["candidates"] = [
-            _read_candidate(part, at, value)
-            for at, value in enumerate(found["candidates"])
-        ]
-    if "usageMetadata" in found:
-        usage = part.inside("usageMetadata", found["usageMetadata"])
-        found["usageMetadata"] = _with_whole_numbers(usage.take_all(_COUNTS))
-    return found
-
-
-def _read_candidate(part: _Reader, at: int, value: Any) -> dict[str, Any]:
-    """A candidate; without valid text it is an empty one, never the original."""
-    name = f"candidates[{at}]"
-    if not isinstance(value, dict):
-        part.ignore(name, f"expected an object, got {describe(value)}")
-        value = {}
-    candidate = part.inside(name, value)
-    found = _with_whole_numbers(candidate.take_all(_CANDIDATE))
-    content = candidate.inside("content", found.get("content") or {})
-    parts = content.take("parts", _list) or []
-    texts = content.take_items("parts", parts, _string)
-    if "safetyRatings" in found:
-        ratings = candidate.take_items("safetyRatings", found["safetyRatings"], _object)
-        found["safetyRatings"] = [
-            candidate.inside(f"safetyRatings[{at}]", one).take_all(_RATING)
-            for at, one in enumerate(ratings)
-        ]
-    return {**found, "content": {**content.wire, "parts": texts}}
-
-
-def _read_tool_config(part: _Reader, mode: _Check | None = None) -> dict[str, Any]:
-    found = part.take_all({"mode": mode or _mode, "allowedFunctionNames": _list})
-    if "allowedFunctionNames" in found:
-        names = found["allowedFunctionNames"]
-        names = part.take_items("allowedFunctionNames", names, _string)
-        found["allowedFunctionNames"] = names
-    return found
-
-
-def _with_whole_numbers(found: dict[str, Any]) -> dict[str, Any]:
-    """The same with 4096 for 4096.0 where a whole number belongs."""
-    return {
-        key: int(value) if key in _WHOLE_KEYS and _is_whole_float(value) else value
-        for key, value in found.items()
-    }
-
-
-def _is_whole_float(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
-
-
-def _message_problem(message: Any) -> str | None:
-    if not isinstance(message, dict):
-        return f"expected an object, got {describe(message)}"
-    for key in ("role", "content"):
-        problem = _string(message.get(key))
-        if problem:
-            return f"{key}: {problem}"
-    return None
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_number(value) and (isinstance(value, int) or value.is_integer())
-
-
-_STRINGS = ValueType(
-    "a list of strings", list, lambda items: all(isinstance(one, str) for one in items)
-)
-_NUMBER = ValueType("a number", int | float, _is_number)
-_WHOLE_NUMBER = ValueType("a whole number", int | float, _is_whole)
-_DECISIONS = {choice.value: choice for choice in Decision}
-_WORDS = ", ".join(Decision)
-_STRICT = (Decision.DENY, Decision.BLOCK, Decision.ASK)
-_STRICTEST_FIRST = (*_STRICT, Decision.ALLOW, Decision.APPROVE)
-_PERMISSION = frozenset({"permissionDecision", "permissionDecisionReason"})
-_HARMLESS = frozenset({"hookEventName", "additionalContext", "withholdResult"})
-# Bound once: reading an output asks for them seven times.
-_string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
-_list, _mode = LIST.problem, one_of(MODES).problem
-_SPECIFIC: dict[str, _Check] = {
-    "additionalContext": _string,
-    "tool_input": _object,
-    "replacesToolInput": _boolean,
-    "clearContext": _boolean,
-    "llm_request": _object,
-    "llm_response": _object,
-    "toolConfig": _object,
-    "withholdResult": _boolean,
-}
-_SPECIFIC_FIELDS = frozenset(
-    {
-        *_SPECIFIC,
-        *("hookEventName", *_PERMISSION),
-        "replacesToolInput",
-    }
-)
-_REQUEST: dict[str, _Check] = {
-    "model": _string,
-    "messages": _list,
-    "config": _object,
-    "toolConfig": _object,
-}
-_CONFIG: dict[str, _Check] = {
-    **dict.fromkeys(("temperature", "topP", "topK"), _NUMBER.problem),
-    **dict.fromkeys(("frequencyPenalty", "presencePenalty"), _NUMBER.problem),
-    **dict.fromkeys(
-        ("maxOutputTokens", "candidateCount", "seed"), _WHOLE_NUMBER.problem
-    ),
-    "stopSequences": _STRINGS.problem,
-}
-_RESPONSE: dict[str, _Check] = {
-    "text": _string,
-    "candidates": _list,
-    "usageMetadata": _object,
-}
-_CANDIDATE: dict[str, _Check] = {
-    "content": _object,
-    "finishReason": _string,
-    "index": _WHOLE_NUMBER.problem,
-    "safetyRatings": _list,
-}
-_RATING: dict[str, _Check] = dict.fromkeys(("category", "probability"), _string)
-_COUNTS: dict[str, _Check] = dict.fromkeys(
-    ("promptTokenCount", "candidatesTokenCount", "totalTokenCount"),
-    _WHOLE_NUMBER.problem,
-)
-_WHOLE_KEYS = frozenset(
-    {"maxOutputTokens", "candidateCount", "seed", "topK", "index", *_COUNTS}
-)
-_PARTS: dict[str, Callable[[_Reader], dict[str, Any]]] = {
-    "llm_request": _read_request,
-    "llm_response": _read_response,
-    "toolConfig": _read_tool_config,
-}
 _MAX_UNKNOWN, _MAX_KEY, _NEAR = 20, 64, 0.75
 
 
+def _read_specific(wire: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    effects = _fitting(wire, _SPECIFIC, _PREFIX, warnings)
+    for name in _PARTS:
+        if name not in effects:
+            continue
+        if not effects[name]:
+            warnings.append(f"{_PREFIX}{name}: the object is empty; ignored")
+        part, problems = read_part(name, effects.pop(name), _PARTS)
+        warnings += (f"{_PREFIX}{problem}" for problem in problems)
+        if part:
+            effects[name] = part
+    if unknown := {name: None for name in effects if name not in _SPECIFIC}:
+        _warn_of_unknown(unknown, _PREFIX, warnings)
+    return effects
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, float) or isfinite(value)
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+_Number = Annotated[float, Expected("a number", _is_finite)] | None
+_WholeNumber = Annotated[int, Expected("a whole number")] | None
+_Strings = Annotated[list[str], Expected("a list of strings", _is_strings)] | None
+
+
+class _Message(TypedDict):
+    role: str
+    content: str
+
+
+class _Config(TypedDict, total=False):
+    temperature: _Number
+    topP: _Number
+    topK: Annotated[int | float, Expected("a number", _is_finite)] | None
+    frequencyPenalty: _Number
+    presencePenalty: _Number
+    maxOutputTokens: _WholeNumber
+    candidateCount: _WholeNumber
+    seed: _WholeNumber
+    stopSequences: _Strings
+
+
+class _ToolConfig(TypedDict, total=False):
+    mode: Annotated[str, one_of(MODES)] | None
+    allowedFunctionNames: list[str] | None
+
+
+class _SdkToolConfig(TypedDict, total=False):
+    mode: str | None  # some SDK has more of them
+    allowedFunctionNames: list[str] | None
+
+
+class _RequestFields(TypedDict, total=False):
+    model: str
+    messages: list[_Message] | None
+    config: _Config | None
+
+
+class _Request(_RequestFields, total=False):
+    toolConfig: _ToolConfig | None
+
+
+class _SdkRequest(_RequestFields, total=False):
+    toolConfig: _SdkToolConfig | None
+
+
+class _Content(TypedDict, total=False):
+    parts: list[str] | None
+
+
+class _Rating(TypedDict, total=False):
+    category: str | None
+    probability: str | None
+
+
+class _Candidate(TypedDict, total=False):
+    content: _Content | None
+    finishReason: str | None
+    index: _WholeNumber
+    safetyRatings: list[_Rating] | None
+
+
+class _Usage(TypedDict, total=False):
+    promptTokenCount: _WholeNumber
+    candidatesTokenCount: _WholeNumber
+    totalTokenCount: _WholeNumber
+
+
+class _Response(TypedDict, total=False):
+    text: str | None
+    candidates: list[Any] | None
+    usageMetadata: _Usage | None
+
+
+_PARTS: dict[str, Any] = {
+    "llm_request": _Request,
+    "llm_response": _Response,
+    "toolConfig": _ToolConfig,
+}
+SDK_PARTS = _PARTS | {"llm_request": _SdkRequest, "toolConfig": _SdkToolConfig}
+"""The same for translators."""
+
+
+def read_part(
+    name: str, wire: Mapping[str, Any], parts: Mapping[str, Any] = SDK_PARTS
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read ``llm_request``, ``llm_response`` or ``toolConfig``, or a part of one.
+
+    Of a list the valid items count, if none is left too: a hook that rewrites messages
+    or an answer never means the original to return.
+    """
+    mistakes: list[Mistake] = []
+    part: dict[str, Any] = convert(wire, parts[name], mistakes, (name,)) or {}
+    if "config" in part:  # null removes a setting
+        removed = {k: None for k, value in wire["config"].items() if value is None}
+        part["config"] = removed | part["config"]
+    if name == "llm_response":
+        # Null empties an answer, and is no value of a wrong type.
+        emptied = ("text", "candidates")
+        part = {k: None for k in emptied if wire.get(k, "") is None} | part
+        if part.get("candidates"):
+            part["candidates"] = [
+                _read_candidate(candidate, mistakes, (name, "candidates", index))
+                for index, candidate in enumerate(part["candidates"])
+            ]
+    return part, tuple(f"{mistake}; ignored" for mistake in mistakes)
+
+
+def _read_candidate(
+    wire: Any, mistakes: list[Mistake], path: KeyPath
+) -> dict[str, Any]:
+    """A candidate; without valid text it is an empty one, never the original."""
+    candidate: Any = convert(wire, _Candidate, mistakes, path) or {}
+    content = candidate.get("content", {})
+    return {**candidate, "content": {**content, "parts": content.get("parts", [])}}
+
+
 def _first_reason(*reasons: str | None) -> str:
-    for reason in reasons:
-        if reason and (said := reason.strip()):
-            return said
-    return NO_REASON
+    """The first reason that is not blank, trimmed."""
+    return next((text for r in reasons if r and (text := r.strip())), NO_REASON)
