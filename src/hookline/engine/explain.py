@@ -71,7 +71,7 @@ class HookExplanation(Struct, frozen=True, kw_only=True):
             "async": config.is_async,
             "if": msgspec.to_builtins(self.condition),
             "rule": msgspec.to_builtins(self.rule),
-            "runs": self.judgement == "runs",
+            "runs": self.judgement == Judgement.RUNS,
         }
 
 
@@ -82,10 +82,9 @@ class Explainer:
         self, config: Config, event: HookEventName, event_input: dict[str, Any]
     ) -> None:
         self._settings = config.settings
-        self._event = event
-        self._field = TRAITS[event].matched_field
-        self._is_named = self._field in event_input
-        self.target = event_input.get(self._field)
+        self._traits = TRAITS[event]
+        self._is_named = self._traits.matched_field in event_input
+        self.target = event_input.get(self._traits.matched_field)
         fields = base_fields(event, config.session_id, config.working_dir, "")
         self._call = HookCall(event, {**event_input, **fields}, current_depth())
         self._call.encode()
@@ -93,48 +92,54 @@ class Explainer:
 
     def explain(self) -> list[HookExplanation]:
         """Explain every hook of the event; those in the plan come first."""
-        hooks = HookRegistry(self._settings).for_event(self._event)
+        event = self._call.event
+        hooks = HookRegistry(self._settings).for_event(event)
         judged = judge(hooks, self._call.input)
-        judged.sort(key=lambda item: item.judgement is not Judgement.RUNS)
-        explained = [self._explain(item, order) for order, item in enumerate(judged, 1)]
-        return explained + [
-            HookExplanation(hook=hook, judgement="switched off", why=why)
-            for hook, why in switched_off(self._settings, self._event)
+        planned = [item for item in judged if item.judgement is Judgement.RUNS]
+        left_out = [item for item in judged if item.judgement is not Judgement.RUNS]
+        return [
+            *(self._planned(item, order) for order, item in enumerate(planned, 1)),
+            *(
+                HookExplanation(
+                    hook=item.hook,
+                    judgement=item.judgement,
+                    why=self._why(item),
+                    duplicate_of=item.duplicate_of,
+                )
+                for item in left_out
+            ),
+            *(
+                HookExplanation(hook=hook, judgement="switched off", why=why)
+                for hook, why in switched_off(self._settings, event)
+            ),
         ]
 
-    def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
-        hook, judgement, why = judged.hook, judged.judgement.value, self._why(judged)
-        condition = rule = None
-        is_planned = judged.judgement is Judgement.RUNS
-        if is_planned:
-            condition = self._evaluated(hook, hook.config.condition)
-            if hook.config.type is HookType.RULE:
-                rule = self._evaluated(hook, hook.config.when)
-            refused = refusal(hook, self._call, self._breaker, to_run=False)
-            if hook.trust is TrustStatus.UNTRUSTED:
-                judgement, policy = (
-                    "untrusted",
-                    "hooksConfig.untrusted blocks the event",
-                )
-                why = f"not approved, and {policy}: {_REVIEW}"
-            elif hook.trust is TrustStatus.CHANGED:
-                problem = (hook.approval and hook.approval.check()[0]) or "it changed"
-                judgement = "changed"
-                why = f"{problem}, so it fails and its onError decides: {_REVIEW}"
-            elif refused is not None:
-                judgement = "skipped"
-                why = f"planned, but would not run: {refused.error}"
-            if condition is not None and condition.outcome.startswith(FALSE):
-                judgement = "condition false"
-                why = f"{why}, but its 'if' is {condition.outcome}"
+    def _planned(self, judged: JudgedHook, order: int) -> HookExplanation:
+        """A hook of the plan, and what may still keep it from running."""
+        hook, config = judged.hook, judged.hook.config
+        judgement, why = Judgement.RUNS.value, self._why(judged)
+        condition = self._evaluated(hook, config.condition)
+        when = config.when if config.type is HookType.RULE else None
+        if hook.trust is TrustStatus.UNTRUSTED:
+            judgement = "untrusted"
+            why = f"not approved, and hooksConfig.untrusted blocks the event: {_REVIEW}"
+        elif hook.trust is TrustStatus.CHANGED:
+            judgement = "changed"
+            problem = (hook.approval and hook.approval.check()[0]) or "it changed"
+            why = f"{problem}, so it fails and its onError decides: {_REVIEW}"
+        elif refused := refusal(hook, self._call, self._breaker, to_run=False):
+            judgement = "skipped"
+            why = f"planned, but would not run: {refused.error}"
+        if condition is not None and condition.outcome.startswith(FALSE):
+            judgement = "condition false"
+            why = f"{why}, but its 'if' is {condition.outcome}"
         return HookExplanation(
             hook=hook,
             judgement=judgement,
             why=why,
-            order=order if is_planned else None,
-            duplicate_of=judged.duplicate_of,
+            order=order,
             condition=condition,
-            rule=rule,
+            rule=self._evaluated(hook, when),
         )
 
     def _evaluated(self, hook: RegisteredHook, source: str | None) -> Explained | None:
@@ -142,15 +147,15 @@ class Explainer:
             return None
         explained = explain_expression(source, scope_of(hook, self._call))
         field = (explained.missing or "").partition(".")[0]
-        if field in EVENT_FIELDS[self._event] and field not in self._call.input:
-            # Nobody said what the event looks like.
-            option = "--tool-input" if field == "tool_input" else "--input"
-            outcome = f"depends on {explained.missing}: use {option} to decide it"
-            return structs.replace(explained, outcome=outcome)
-        return explained
+        if field not in EVENT_FIELDS[self._call.event] or field in self._call.input:
+            return explained
+        # Nobody said what the event looks like.
+        option = "--tool-input" if field == "tool_input" else "--input"
+        outcome = f"depends on {explained.missing}: use {option} to decide it"
+        return structs.replace(explained, outcome=outcome)
 
     def _why(self, judged: JudgedHook) -> str:
-        hook, original = judged.hook, judged.duplicate_of
+        hook, original, names = judged.hook, judged.duplicate_of, judged.names
         if judged.judgement is Judgement.DISABLED:
             return disabled_where(self._settings, hook)
         if judged.judgement is Judgement.UNTRUSTED:
@@ -158,7 +163,7 @@ class Explainer:
         if original is not None:
             place = original.file or original.source
             return f"the same hook as {original.name!r} in {place}"
-        field, matching = self._field, TRAITS[self._event].matching
+        field, matching = self._traits.matched_field, self._traits.matching
         if matching is Matching.NOTHING:
             return "this event has no matcher"
         matcher = (hook.matcher or "").strip()
@@ -166,21 +171,23 @@ class Explainer:
             return f"no matcher: runs for every {field}"
         if not self._is_named:
             return f"runs if matcher {matcher!r} matches the {field}"
-        if name_of(self.target) is None:
+        target = name_of(self.target)
+        if target is None:
             too_long = f"has more than {MAX_NAME} characters"
             return f"a {field} that is not a string or {too_long} matches every matcher"
-        dialect = hook.config.dialect if hook.config.is_foreign else None
-        names, matched = judged.names, judged.matched_name
-        if names is None and dialect is None:
-            return "the coding agent's name of the tool matches every matcher"
+        is_foreign, dialect = hook.config.is_foreign, hook.config.dialect
         if names is None:
-            return f"a name that {dialect} hooks cannot be shown matches every matcher"
-        listed = " or ".join(map(repr, names))
+            name = "the coding agent's name of the tool"
+            if is_foreign:
+                name = f"a name that {dialect} hooks cannot be shown"
+            return f"{name} matches every matcher"
+        matched, listed = judged.matched_name, " or ".join(map(repr, names))
         verb = "does not match" if matched is None else "matches"
-        if dialect is not None:
-            shown = listed if matched is None else repr(matched)
-            shown += f", for {dialect} {field} {name_of(self.target)!r}"
-            return f"matcher {matcher!r} {verb} {shown}"
+        if is_foreign:
+            name = listed if matched is None else repr(matched)
+            return (
+                f"matcher {matcher!r} {verb} {name}, for {dialect} {field} {target!r}"
+            )
         hint = ""
         if matched is None and matching is Matching.REGEX:
             hint = why_not(
@@ -223,12 +230,14 @@ def to_json(
     event: HookEventName, target: object, hooks: list[HookExplanation]
 ) -> dict[str, Any]:
     """All of them in the documented shape of ``hookline explain --json``."""
-    sequential = _sequential(hooks)
+    sequential = [
+        item.hook.name for item in hooks if item.order and item.hook.sequential
+    ]
     return {
         "event": event.value,
         "target": target,
         "sequential": bool(sequential),
-        "sequential_because_of": [hook.name for hook in sequential],
+        "sequential_because_of": sequential,
         "hooks": [hook.to_json() for hook in hooks],
     }
 
@@ -237,13 +246,13 @@ def summarize(hooks: list[HookExplanation]) -> str:
     """How many hooks would run, whether in parallel, and if not, why."""
     if not hooks:
         return "no hooks are configured for this event"
-    running = sum(hook.judgement == "runs" for hook in hooks)
+    running = sum(item.judgement == Judgement.RUNS for item in hooks)
     noun = "hook" if len(hooks) == 1 else "hooks"
     summary = f"{running or 'none'} of {len(hooks):,} {noun} would run"
     if running < 2:
         return summary
     groups = []
-    for hook in _sequential(hooks):
+    for hook in (item.hook for item in hooks if item.order and item.hook.sequential):
         matcher = f"matcher {hook.matcher!r}" if hook.matcher else "no matcher"
         group = f'"sequential": true in the group with {matcher}'
         groups.append(f"{group} in {hook.file or hook.source.value}")
@@ -251,12 +260,6 @@ def summarize(hooks: list[HookExplanation]) -> str:
         return f"{summary}, in parallel"
     because = " and ".join(dict.fromkeys(groups))
     return f"{summary}, one after another, because of {because}"
-
-
-def _sequential(hooks: list[HookExplanation]) -> list[RegisteredHook]:
-    """The hooks that make the plan sequential."""
-    planned = [item.hook for item in hooks if item.order is not None]
-    return [hook for hook in planned if hook.sequential]
 
 
 Wire = Mapping[str, Any]
@@ -321,14 +324,22 @@ def trace_fields(
     A hook contributed to a field if its value is the merged one, or part of it.
     """
     merged = dict(_flatten("", final))
-    by_field: dict[str, list[tuple[str, Any]]] = {}
+    by_field: dict[str, list[Contribution]] = {}
     for hook, output in outputs:
         for field, value in _flatten("", output):
-            by_field.setdefault(field, []).append((hook, value))
-    return [
-        FieldProvenance(field, merged.get(field), _trace(field, merged.get(field), by))
-        for field, by in by_field.items()
-    ]
+            is_used = _is_in(field, value, merged.get(field))
+            outcome = Outcome.AGREED if is_used else Outcome.OVERRIDDEN
+            by_field.setdefault(field, []).append(Contribution(hook, value, outcome))
+    provenances = []
+    for field, contributions in by_field.items():
+        value = merged.get(field)
+        used = [n for n, c in enumerate(contributions) if c.outcome is Outcome.AGREED]
+        if not (field in _CONCATENATED or isinstance(value, list)):
+            used = used[:1] if field in _FIRST_WINS else used[-1:]
+        for n in used:
+            contributions[n] = structs.replace(contributions[n], outcome=Outcome.USED)
+        provenances.append(FieldProvenance(field, value, contributions))
+    return provenances
 
 
 def _flatten(prefix: str, items: Wire) -> Iterator[tuple[str, Any]]:
@@ -338,20 +349,6 @@ def _flatten(prefix: str, items: Wire) -> Iterator[tuple[str, Any]]:
             yield from _flatten(f"{field}.", value)
         elif value is not None:
             yield field, value
-
-
-def _trace(
-    field: str, merged: Any, values: list[tuple[str, Any]]
-) -> list[Contribution]:
-    used = [n for n, (_, value) in enumerate(values) if _is_in(field, value, merged)]
-    shared = field in _CONCATENATED or isinstance(merged, list)
-    setters = used if shared else used[:1] if field in _FIRST_WINS else used[-1:]
-    outcomes = dict.fromkeys(used, Outcome.AGREED)
-    outcomes |= dict.fromkeys(setters, Outcome.USED)
-    return [
-        Contribution(hook, value, outcomes.get(n, Outcome.OVERRIDDEN))
-        for n, (hook, value) in enumerate(values)
-    ]
 
 
 def _is_in(field: str, value: Any, merged: Any) -> bool:
