@@ -31,11 +31,18 @@ of the caller only: a hook's failure is returned as data (see ``results``).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from os import PathLike, fspath
 
 
 class HooklineError(Exception):
     """The base of all errors."""
+
+    message = ""
+    """What it says, with its fields; where it has none that is its only argument."""
+
+    def __str__(self) -> str:
+        return self.message.format_map(vars(self)) or super().__str__()
 
 
 class SettingsError(HooklineError):
@@ -127,24 +134,24 @@ class UnknownFunctionError(UnknownHookError):
 class InvalidHookError(HooklineError, ValueError):
     """A hook that ``hooks.on`` cannot register as it is given."""
 
+    message = "{place}: {problem}"
+
     def __init__(self, place: str, problem: str) -> None:
         self.place, self.problem = place, problem
         super().__init__(place, problem)
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.problem}"
 
 
 class HookSystemNotInitializedError(HooklineError):
     """A part of the hook system was used before ``initialize()``."""
 
+    message = (
+        "HookSystem.{part} is not available yet: "
+        "await hooks.initialize() first, or use 'async with hooks'"
+    )
+
     def __init__(self, part: str) -> None:
         self.part = part
         super().__init__(part)
-
-    def __str__(self) -> str:
-        use = "await hooks.initialize() first, or use 'async with hooks'"
-        return f"HookSystem.{self.part} is not available yet: {use}"
 
 
 class HookRegistryNotInitializedError(HookSystemNotInitializedError):
@@ -154,8 +161,7 @@ class HookRegistryNotInitializedError(HookSystemNotInitializedError):
 class HookSystemExistsError(HooklineError):
     """A Config was given a second HookSystem."""
 
-    def __str__(self) -> str:
-        return "this Config already has a HookSystem: use config.get_hook_system()"
+    message = "this Config already has a HookSystem: use config.get_hook_system()"
 
 
 class EncodingError(HooklineError):
@@ -180,39 +186,38 @@ class UnknownTranslatorError(UnknownNameError, TranslationError, ValueError):
 class UnseenResponseError(HooklineError, ValueError):
     """An option of an SDK that keeps the response from hooks."""
 
+    message = (
+        "{option} is not allowed on a hooked client: "
+        "hooks cannot read or change such a response; remove it"
+    )
+
     def __init__(self, option: str) -> None:
         self.option = option
         super().__init__(option)
-
-    def __str__(self) -> str:
-        why = "hooks cannot read or change such a response"
-        return f"{self.option} is not allowed on a hooked client: {why}; remove it"
 
 
 class UnknownClientError(HooklineError, TypeError):
     """A client that ``hooked`` does not know."""
 
+    message = (
+        "unknown client {kind!r}: expected one of google-genai, openai or anthropic; "
+        "for a function use hooked_tool, for a framework its adapter in "
+        "hookline.adapters"
+    )
+
     def __init__(self, kind: str) -> None:
         self.kind = kind
         super().__init__(kind)
-
-    def __str__(self) -> str:
-        return (
-            f"unknown client {self.kind!r}: expected one of google-genai, openai or "
-            "anthropic; for a function use hooked_tool, for a framework its adapter in "
-            "hookline.adapters"
-        )
 
 
 class ToolBlockedError(HooklineError):
     """A hook refused the call of a tool."""
 
+    message = "{tool_name}: {reason}"
+
     def __init__(self, tool_name: str, reason: str) -> None:
         self.tool_name, self.reason = tool_name, reason
         super().__init__(tool_name, reason)
-
-    def __str__(self) -> str:
-        return f"{self.tool_name}: {self.reason}"
 
 
 class UnhookedCallError(HooklineError):
@@ -233,23 +238,21 @@ class UnhookedCallError(HooklineError):
 class JournalError(HooklineError):
     """A journal file that cannot be used; it is left unchanged."""
 
+    message = "journal {file}: {problem}"
+
     def __init__(self, file: str | PathLike[str], problem: str) -> None:
         self.file, self.problem = fspath(file), problem
         super().__init__(self.file, problem)
-
-    def __str__(self) -> str:
-        return f"journal {self.file}: {self.problem}"
 
 
 class BusConnectionError(HooklineError, ConnectionError):
     """A bus cannot be reached, or refuses the connection."""
 
+    message = "no connection to {address}: {problem}"
+
     def __init__(self, address: str, problem: str) -> None:
         self.address, self.problem = address, problem
         super().__init__(address, problem)
-
-    def __str__(self) -> str:
-        return f"no connection to {self.address}: {self.problem}"
 
 
 class MissingExtraError(HooklineError, ImportError):
@@ -268,8 +271,7 @@ class MissingExtraError(HooklineError, ImportError):
 class UnsupportedPlatformError(HooklineError, ImportError):
     """Hookline was imported on Windows."""
 
-    def __str__(self) -> str:
-        return "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
+    message = "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
 
 
 def install_command(extra: str, package: str, at_least: str = "") -> str:
@@ -278,26 +280,17 @@ def install_command(extra: str, package: str, at_least: str = "") -> str:
     The requirements themselves are named: Hookline is on no index, and a stranger could
     register its name (decision 0148).
     """
-    missing = [f"{package}>={at_least}"] if at_least else _requirements(extra)
-    # Quoted also where a shell would not need it: it looks the same everywhere.
-    return " ".join(["pip install", *(f"'{name}'" for name in missing or [package])])
-
-
-def _requirements(extra: str) -> list[str]:
-    """What the installed package requires for an extra; [] if that is not known."""
     from importlib import metadata
 
-    try:
-        declared = metadata.requires("hookline") or []
-    except metadata.PackageNotFoundError:
-        return []  # run from its sources, without an installation
-    mark = f'extra=="{extra}"'
-    parts = (line.replace("'", '"').partition(";") for line in declared)
-    return [
-        requirement.strip()
-        for requirement, _, condition in parts
-        if mark in condition.replace(" ", "")
-    ]
+    requirements = [f"{package}>={at_least}"] if at_least else []
+    with suppress(metadata.PackageNotFoundError):  # run from its sources
+        for line in () if at_least else metadata.requires("hookline") or ():
+            requirement, _, condition = line.partition(";")
+            if f'extra=="{extra}"' in condition.replace(" ", "").replace("'", '"'):
+                requirements.append(requirement.strip())
+    # Quoted also where a shell would not need it: it looks the same everywhere.
+    names = (f"'{requirement}'" for requirement in requirements or [package])
+    return " ".join(["pip install", *names])
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -307,5 +300,5 @@ def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | No
     from difflib import get_close_matches
 
     by_lower = {choice.lower(): choice for choice in known}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
-    return str(by_lower[found[0]]) if found else None
+    matches = get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
+    return str(by_lower[matches[0]]) if matches else None
