@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from hookline.errors import EncodingError
 from hookline.protocol.events import HookEventName
@@ -36,15 +36,10 @@ DEPTH_VARIABLE = "HOOKLINE_DEPTH"
 depth_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
 """How deep what runs here, and the tasks it starts, is nested in Python hooks."""
 _MAX_DIGITS = 9
-_raw_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
-_RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
 
 
 def current_depth() -> int:
     """How deep the caller is nested in hooks: in processes, and in this one."""
-    # Most hosts are at depth 0: the raw mapping tells that a microsecond faster.
-    if _RAW_NAME not in _raw_environment:
-        return depth_inside.get()
     text = os.environ.get(DEPTH_VARIABLE, "")
     outside = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
     return max(outside, depth_inside.get())
@@ -87,9 +82,10 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     """What runs it in place of the executor of its type."""
 
     @property
-    def is_skipped(self) -> bool:
-        """Whether it is ignored for want of an approval, or closes its event."""
-        return self.trust is TrustStatus.UNTRUSTED and self.approval is None
+    def is_active(self) -> bool:
+        """Whether it is enabled, and approved or one that closes its event if not."""
+        is_approved = self.trust is not TrustStatus.UNTRUSTED
+        return self.enabled and (is_approved or self.approval is not None)
 
     @property
     def may_start(self) -> bool:
@@ -121,7 +117,11 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         Everything that decides what a hook does and what its failure means is in it:
         nobody weakens a guard by repeating it.
         """
-        if self.source is HookSource.RUNTIME or self._may_fail_open:
+        # One whose files have changed, or may change, fails where an equal one may not.
+        has_changed = self.trust is TrustStatus.CHANGED
+        allows_changed = self.on(FailureCause.CHANGED) is OnFailure.ALLOW
+        may_fail_open = has_changed or (self.approval is not None and allows_changed)
+        if self.source is HookSource.RUNTIME or may_fail_open:
             return self.serial
         config = asdict(self.config)
         for name in ("description", "managed", "on_error", "env_policy"):
@@ -129,14 +129,6 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         pairs = [sorted(config.pop(name).items()) for name in ("env", "headers")]
         objects = encode([*pairs, config.pop("then")])
         return (*config.values(), objects, self.options, self.folder)
-
-    @property
-    def _may_fail_open(self) -> bool:
-        """Whether it fails, or may fail later, where an equal hook would not."""
-        if self.trust is TrustStatus.CHANGED:
-            return True
-        changed = self.on(FailureCause.CHANGED)
-        return self.approval is not None and changed is OnFailure.ALLOW
 
     def on(self, cause: FailureCause) -> OnFailure:
         """What a failure of this hook means for the event."""
@@ -186,57 +178,54 @@ class HookPlan(Struct, frozen=True):
     """Whether a hook has a condition, or is not waited for."""
 
 
-class HookCall:
+class HookCall(Struct, eq=False):
     """One event on its way to its hooks; encoded once for all of them."""
 
-    __slots__ = (
-        *("_values", "activations", "cwd", "depth", "event", "input", "on_late"),
-        "on_start",
-        *("origin", "payload", "recheck", "session_id", "telemetry", "translated"),
-    )
+    event: HookEventName
+    input: dict[str, Any]
+    depth: int = 0
+    recheck: bool = False
+    """Whether hooks are asked again, on the input after all changes."""
+    fired: HookCall | None = None
+    """The same event as it was fired; None if it is this one."""
+    payload: bytes = b""
+    """The input as JSON, once it is encoded."""
+    telemetry: EventTelemetry | None = None
+    """Who is told of each hook; None where telemetry is off."""
+    on_late: Callable[[HookCall, HookExecutionResult], None] | None = None
+    """Takes what a hook says after nobody waited for it."""
+    on_start: OnStart | None = None
+    """Is shown how the output of a command starts; see ``ProcessSpec``."""
+    activations: dict[str, Activation] = {}
+    """What expressions share of this event."""
+    plain_values: dict[str, Any] | None = None
 
-    def __init__(
-        self,
-        event: HookEventName,
-        event_input: dict[str, Any],
-        depth: int = 0,
-        *,
-        recheck: bool = False,
-        origin: HookCall | None = None,
-    ) -> None:
-        self.event = event
-        self.origin = origin or self
+    @property
+    def origin(self) -> HookCall:
         """The same event as it was fired."""
-        self.input = event_input
-        self.cwd: str = self.origin.input["cwd"]
-        self.session_id: str = self.origin.input["session_id"]
-        self.depth = depth
-        self.recheck = recheck
-        """Whether hooks are asked again, on the input after all changes."""
-        self.payload = b""
-        """The input as JSON, once it is encoded."""
-        self.telemetry: EventTelemetry | None = None
-        """Who is told of each hook; None where telemetry is off."""
-        self.on_late: Callable[[HookCall, HookExecutionResult], None] | None = None
-        """Takes what a hook says after nobody waited for it."""
-        self.on_start: OnStart | None = None
-        """Is shown how the output of a command starts; see ``ProcessSpec``."""
-        self.translated = False
-        """Whether model payloads are in the stable shape; so they are for hooks."""
-        self.activations: dict[str, Activation] = {}
-        """What expressions share of this event."""
-        self._values: dict[str, Any] | None = None
+        return self.fired or self
+
+    @property
+    def cwd(self) -> str:
+        """The working directory of the event, whatever hooks change."""
+        cwd: str = self.origin.input["cwd"]
+        return cwd
+
+    @property
+    def session_id(self) -> str:
+        """The conversation that the event belongs to."""
+        session_id: str = self.origin.input["session_id"]
+        return session_id
 
     def encode(self) -> None:
         """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
-        self.translated = True
         self.payload = encode_whole(self.input)
 
     def values(self) -> dict[str, Any]:
         """The input as hooks see it, to be read only."""
-        if self._values is None:
-            self._values = self.plain_input()
-        return self._values
+        if self.plain_values is None:
+            self.plain_values = self.plain_input()
+        return self.plain_values
 
     def plain_input(self) -> dict[str, Any]:
         """A private copy of the input as hooks see it: plain JSON values.
@@ -249,22 +238,23 @@ class HookCall:
             raise EncodingError(f"the input cannot be copied: {error}") from error
         return copy
 
-    def with_input(self, event_input: dict[str, Any]) -> HookCall:
-        """The same event with another input, for the next hook of a chain."""
-        if event_input is self.input:
+    def with_input(
+        self, event_input: dict[str, Any], *, recheck: bool = False
+    ) -> HookCall:
+        """The same event with another input, for the next hook, or hooks asked again.
+
+        Raises ``EncodingError`` where that cannot be shown.
+        """
+        if event_input is self.input and not recheck:
             return self
-        return self._with(event_input, recheck=self.recheck)
-
-    def as_recheck(self, event_input: dict[str, Any]) -> HookCall:
-        """The same event with its final input, for hooks that saw another one."""
-        return self._with(event_input, recheck=True)
-
-    def _with(self, event_input: dict[str, Any], *, recheck: bool) -> HookCall:
-        call = HookCall(
-            self.event, event_input, self.depth, recheck=recheck, origin=self.origin
+        call = replace(
+            self,
+            input=event_input,
+            recheck=recheck or self.recheck,
+            fired=self.origin,
+            activations={},
+            plain_values=None,
         )
-        call.telemetry, call.on_start = self.telemetry, self.on_start
-        call.on_late = self.on_late
         call.encode()
         return call
 

@@ -154,7 +154,7 @@ def judge(
 def _judge_alone(hook: RegisteredHook, fields: Mapping[str, Any]) -> JudgedHook:
     if not hook.enabled:
         return JudgedHook(hook, Judgement.DISABLED)
-    if hook.is_skipped:
+    if not hook.is_active:
         return JudgedHook(hook, Judgement.UNTRUSTED)
     names, matched_name = match_names(hook, fields)
     is_matched = names is None or matched_name is not None

@@ -214,7 +214,7 @@ def failed_event(
     strict = (
         hook.name
         for hook in hooks
-        if hook.enabled and not hook.is_skipped
+        if hook.is_active
         if hook.config.mode is _ENFORCE and hook.on(_CRASH) is _BLOCK
     )
     name = next(strict, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext, suppress
-from copy import copy
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct, structs
@@ -163,8 +162,7 @@ class HookRunner:
                 is_left.set_result(None)
             return timeout_s
 
-        watched = copy(call)
-        watched.on_start = read_first_line
+        watched = structs.replace(call, on_start=read_first_line, fired=call.origin)
         run = run_hook(hook, watched, self._executors, self._breaker)
         task = loop.create_task(run)
         try:
@@ -294,7 +292,7 @@ class HookRunner:
             shown = final_input(run.shown, outputs, chain)
             if same_json(shown.get(chain), final.get(chain)):
                 have_seen.add(run.hook)
-        again = call.as_recheck(final)
+        again = call.with_input(final, recheck=True)
         hooks = [
             hook
             for hook in plan.hooks

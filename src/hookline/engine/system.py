@@ -499,7 +499,7 @@ def _state(registry: HookRegistry) -> list[object]:
 def _count_active(registry: HookRegistry, settings: Settings) -> int:
     if not settings.hooks_enabled:
         return 0
-    return sum(hook.enabled and not hook.is_skipped for hook in registry.all_hooks())
+    return sum(hook.is_active for hook in registry.all_hooks())
 
 
 def _checked_bus(bus: Any) -> HookBus | None:

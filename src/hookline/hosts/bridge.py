@@ -375,7 +375,7 @@ class _Now(Struct, frozen=True):
         """The hooks that run for an event, whatever matchers say."""
         handler = self.handler
         hooks = handler.pipeline.registry.for_event(event) if handler else ()
-        return [hook for hook in hooks if hook.enabled and not hook.is_skipped]
+        return [hook for hook in hooks if hook.is_active]
 
     def problems(self) -> Iterator[str]:
         """What the host's person should know about the settings."""

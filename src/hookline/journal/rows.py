@@ -173,7 +173,7 @@ def _serialized_input(call: HookCall, translator: str) -> tuple[Serialized, str 
     """The input, and the translator if it is still to be translated."""
     if call.payload:
         return Serialized(call.payload, True), None
-    if call.translated or not TRAITS[call.event].model_fields:
+    if not TRAITS[call.event].model_fields:
         return serialize(call.input), None
     try:
         return Serialized(marshal.dumps(call.input), False), translator
