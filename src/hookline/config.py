@@ -19,7 +19,6 @@ from .settings.places import absolute, find_workspace
 if TYPE_CHECKING:
     from .agent.session import Session
     from .engine.system import HookSystem
-    from .settings.model import SettingsLayer
     from .settings.watch import SettingsWatch
 
 _building = threading.RLock()
@@ -51,7 +50,11 @@ class Config:
         translator: str = "auto",
         transcript_path: str = "",
     ) -> None:
-        _require_settings(settings)
+        loaded: object = settings
+        if not isinstance(loaded, Settings | None):
+            problem = f"settings: expected Settings, got {type(loaded).__name__}"
+            hint = "use Settings.from_mapping() or Settings.from_file()"
+            raise TypeError(f"{problem}: {hint}")
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = absolute(working_dir or os.curdir)
         self.loaded = settings or Settings()
@@ -67,13 +70,11 @@ class Config:
 
         Set it before the hook system is built.
         """
-        self.reload = False
-        """Whether ``get_hook_system()`` builds one that follows changed settings.
-
-        Set it before the hook system is built.
-        """
         self.watch: SettingsWatch | None = None
-        """What has watched the settings since before they were loaded."""
+        """What has watched the settings since before they were loaded.
+
+        With it ``get_hook_system()`` builds one that follows changed settings.
+        """
         self._hook_system: HookSystem | None = None
         self.ready_handler: EventFirer | None = None
         """Answers events where nothing has to be done before; else None."""
@@ -96,7 +97,15 @@ class Config:
         ``SettingsError`` if there is no such folder, or if settings of the user or the
         system, or an approval, are there and cannot be read.
         """
-        _require_folder(project_dir)
+        folder = os.fspath(project_dir) or os.curdir
+        # None of its rules would apply. A working directory may have been deleted; its
+        # guards stay.
+        if not os.path.isdir(folder) and absolute(folder) != absolute(os.curdir):  # noqa: PTH112
+            problem = "no such folder"
+            if os.path.exists(folder):  # noqa: PTH110
+                hint = "for one file use Config(settings=Settings.from_file(...))"
+                problem = f"not a folder: name that of the project; {hint}"
+            raise SettingsError(problem, folder)
         watch = None
         if reload:
             # Most hosts load their settings once and need not load this module.
@@ -105,24 +114,29 @@ class Config:
             watch = SettingsWatch.start(SettingsOrigin.around(project_dir))
         settings = Settings.load(project_dir) if watch is None else watch.settings
         config = cls(session_id, project_dir, settings, translator, transcript_path)
-        config.reload, config.watch = reload, watch
+        config.watch = watch
         return config
 
     def __repr__(self) -> str:
-        found = ", ".join(map(_described, self.settings.layers))
-        return f"<Config of {self.working_dir!r}: {found or 'no settings'}>"
+        parts = []
+        for layer in self.settings.layers:
+            count = sum(1 for _ in layer.hooks())
+            note = ", not trusted" if layer.is_unapproved else ""
+            file = layer.file or "the given settings"
+            parts.append(f"{count} hook{'s' * (count != 1)} in {file}{note}")
+        return f"<Config of {self.working_dir!r}: {', '.join(parts) or 'no settings'}>"
 
     def prepared(self, loaded: Settings) -> Settings:
         """Settings as they apply here: managed hooks, and approved ones of projects."""
         settings = loaded.with_managed()
-        if settings.projects or any(one.is_project for one in settings.layers):
+        if settings.projects or any(layer.is_project for layer in settings.layers):
             # Hosts without a project need not load what checks its files.
             from .trust.gate import apply_trust
 
             settings = apply_trust(settings, self.working_dir)
         if settings.folder is None:
-            found = find_workspace(self.working_dir).project_dir
-            settings = replace(settings, project_dir=found)
+            project_dir = find_workspace(self.working_dir).project_dir
+            settings = replace(settings, project_dir=project_dir)
         return settings
 
     def get_hook_system(self) -> HookSystem | None:
@@ -130,12 +144,13 @@ class Config:
 
         With ``reload`` there is always one: hooks may be switched on later.
         """
-        if self._hook_system is None and (self.reload or self.settings.hooks_enabled):
+        reload = self.watch is not None
+        if self._hook_system is None and (reload or self.settings.hooks_enabled):
             from .engine.system import HookSystem
 
             with _building:
                 if self._hook_system is None:
-                    HookSystem(self, reload=self.reload)
+                    HookSystem(self, reload=reload)
         return self._hook_system
 
     def session(
@@ -147,8 +162,9 @@ class Config:
         """
         from .agent.session import Session
 
-        given = str(uuid.uuid4()) if session_id is None else session_id
-        return Session(self, given, transcript_path)
+        if session_id is None:
+            session_id = str(uuid.uuid4())
+        return Session(self, session_id, transcript_path)
 
     def refuse_second_system(self) -> None:
         """Raise if this config already has a HookSystem."""
@@ -184,29 +200,3 @@ class Config:
 
     async def __aexit__(self, *_: object) -> None:
         await self.dispose()
-
-
-def _require_settings(given: object) -> None:
-    if not isinstance(given, Settings | None):
-        hint = "use Settings.from_mapping() or Settings.from_file()"
-        got = type(given).__name__
-        raise TypeError(f"settings: expected Settings, got {got}: {hint}")
-
-
-def _require_folder(given: str | PathLike[str]) -> None:
-    """Raise for a project that is not there: none of its rules would apply."""
-    path = os.fspath(given) or os.curdir
-    # A working directory may have been deleted; its guards stay.
-    if os.path.isdir(path) or absolute(path) == absolute(os.curdir):  # noqa: PTH112
-        return
-    if os.path.exists(path):  # noqa: PTH110
-        use = "for one file use Config(settings=Settings.from_file(...))"
-        raise SettingsError(f"not a folder: name that of the project; {use}", path)
-    raise SettingsError("no such folder", path)
-
-
-def _described(layer: SettingsLayer) -> str:
-    count = sum(1 for _ in layer.hooks())
-    hooks = "1 hook" if count == 1 else f"{count} hooks"
-    note = ", not trusted" if layer.is_unapproved else ""
-    return f"{hooks} in {layer.file or 'the given settings'}{note}"

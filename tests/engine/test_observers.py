@@ -463,7 +463,7 @@ async def test_reload_that_cannot_look_keeps_the_settings(
     file = tmp_path / "s.json"
     file.write_text(json.dumps({"hooks": {"BeforeTool": [{"hooks": [GUARD]}]}}))
     config = Config("s", tmp_path, Settings.from_file(str(file)))
-    config.reload = True
+    config.watch = SettingsWatch(config.loaded, config.working_dir)
 
     def fail(_: object) -> bool:
         raise OSError("out of descriptors")

@@ -260,7 +260,7 @@ class _Loaded:
         settings = origin.load() if watch is None else watch.settings
         self._config = Config(working_dir=folders.cwd, settings=settings)
         self._config.one_shot = one_shot
-        self._config.reload, self._config.watch = not one_shot, watch
+        self._config.watch = watch
         self._users = 0
         self._recorder: Recorder | None = None
         self._unused = asyncio.Event()
