@@ -200,22 +200,18 @@ class HookCall(Struct, eq=False):
     """What expressions share of this event."""
     plain_values: dict[str, Any] | None = None
 
+    cwd: str = ""
+    session_id: str = ""
+    """As the event was fired, whatever hooks change."""
+
+    def __post_init__(self) -> None:
+        if self.fired is None:
+            self.cwd, self.session_id = self.input["cwd"], self.input["session_id"]
+
     @property
     def origin(self) -> HookCall:
         """The same event as it was fired."""
         return self.fired or self
-
-    @property
-    def cwd(self) -> str:
-        """The working directory of the event, whatever hooks change."""
-        cwd: str = self.origin.input["cwd"]
-        return cwd
-
-    @property
-    def session_id(self) -> str:
-        """The conversation that the event belongs to."""
-        session_id: str = self.origin.input["session_id"]
-        return session_id
 
     def encode(self) -> None:
         """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
