@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from logging.handlers import QueueListener
     from queue import SimpleQueue
 
+Call = Callable[[], object]
 Record = Mapping[str, Any]
 AnyLogger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -51,26 +51,26 @@ class Courier:
     """Calls an observer in a thread, in order, so that it holds up nobody."""
 
     def __init__(self, observer: str = "") -> None:
-        self._caller = _Caller(Guard(observer))
+        self._guard = Guard(observer)
         self._reset()
 
     def _reset(self) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._listener: QueueListener | None = None
-        self._queue: SimpleQueue[Callable[[], object]] | None = None
+        self._calls: SimpleQueue[Call | None] | None = None
+        self._thread: threading.Thread | None = None
         self._overdue: threading.Event | None = None
         """Set once a call is over that somebody stopped waiting for."""
 
-    def put(self, call: Callable[[], object]) -> None:
+    def put(self, call: Call) -> None:
         """Have it called soon; never blocks."""
         if self._process != os.getpid():
             self._reset()  # a forked child has neither the thread nor the lock's holder
-        queue = self._queue or self._start()
-        if queue is None or self._caller.thread == threading.get_ident():
-            self._caller.handle(call)
-        elif queue.qsize() < _MAX_QUEUED:
-            queue.put(call)
+        calls = self._calls or self._start()
+        if calls is None or threading.current_thread() is self._thread:
+            self._guard(call)
+        elif calls.qsize() < _MAX_QUEUED:
+            calls.put(call)
 
     def tell(self, call: Callable[..., object], *args: Any) -> None:
         """Have it called, usually before this returns.
@@ -89,51 +89,41 @@ class Courier:
 
     def flush(self, limit_s: float = _FLUSH_S) -> None:
         """Wait until all calls so far are over, for so long at most."""
-        if self._queue is not None:
+        if self._calls is not None:
             over = threading.Event()
             self.put(over.set)
             self._overdue = None if over.wait(limit_s) else over
 
     def close(self) -> None:
         """End the thread after the calls so far; a later one starts another."""
-        listener, self._listener, self._queue = self._listener, None, None
-        if listener is not None:
-            listener.enqueue_sentinel()  # stop() would wait for an observer that hangs
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            calls.put(None)
 
     __del__ = close
 
-    def _start(self) -> SimpleQueue[Callable[[], object]] | None:
-        from logging.handlers import QueueListener  # most processes log nothing
-        from queue import SimpleQueue
+    def _start(self) -> SimpleQueue[Call | None] | None:
+        from queue import SimpleQueue  # most processes log nothing
 
         with self._lock:
-            if self._queue is None:
-                queue: SimpleQueue[Callable[[], object]] = SimpleQueue()
-                # Its thread must not hold the courier, whose end is the thread's end.
-                listener = QueueListener(queue, self._caller)
+            if self._calls is None:
+                calls: SimpleQueue[Call | None] = SimpleQueue()
+                # It must not hold the courier, whose end is the thread's end.
+                thread = threading.Thread(
+                    target=_make_calls, args=(calls, self._guard), daemon=True
+                )
                 try:
-                    listener.start()
+                    thread.start()
                 except RuntimeError:  # no thread is left, or the interpreter ends
                     return None
-                self._listener, self._queue = listener, queue
-            return self._queue
+                self._calls, self._thread = calls, thread
+            return self._calls
 
 
-class _Caller(logging.Handler):
-    """Makes the calls of a queue, which takes the place of log records in it."""
-
-    def __init__(self, guard: Guard) -> None:
-        super().__init__()
-        self._guard = guard
-        self.thread = 0
-        """The thread that is making a call; 0 while there is none."""
-
-    def handle(self, call: Any) -> bool:
-        before, self.thread = self.thread, threading.get_ident()
+def _make_calls(calls: SimpleQueue[Call | None], guard: Guard) -> None:
+    while (call := calls.get()) is not None:
         with suppress(KeyboardInterrupt):  # raised here, it was not pressed
-            self._guard(call)
-        self.thread = before
-        return True
+            guard(call)
 
 
 log_courier = Courier()
