@@ -21,6 +21,12 @@ from hookline.settings.model import (
     Untrusted,
 )
 
+_UNAPPROVED_KEYS = (
+    *("type", "name", "command", "function", "when", "policies", "url"),
+    *("description", "dialect"),
+)
+"""What a hook keeps that only closes its event: its name and what people see."""
+
 
 class HookRegistry:
     """All hooks, in priority order for each event."""
@@ -37,7 +43,7 @@ class HookRegistry:
         """Goes up with every change, so that cached plans are not used any more."""
         self.serials: count[int] = count(1) if previous is None else previous.serials
         self._switched: dict[str, bool] = {}
-        """What the host switched on or off, where the settings say otherwise."""
+        """What the host switched on or off, whatever the settings say."""
         self._hooks: dict[HookEventName, tuple[RegisteredHook, ...]] = {}
         serials: dict[str, list[int]] = {}
         for hook in () if previous is None else previous.all_hooks():
@@ -52,8 +58,6 @@ class HookRegistry:
                         serial = earlier.pop(0) if earlier else next(self.serials)
                         hooks.append(structs.replace(hook, serial=serial))
                 self._hooks[event] = tuple(hooks)
-        self._disabled = {hook.name for hook in self.all_hooks() if not hook.enabled}
-        """By the settings."""
 
     def for_event(self, event: HookEventName) -> tuple[RegisteredHook, ...]:
         """All hooks on one event, highest priority first, disabled ones included."""
@@ -68,17 +72,14 @@ class HookRegistry:
         names = {hook.name for hook in self.all_hooks()}
         if name not in names:
             raise UnknownHookError(name, names)
-        if enabled is (name not in self._disabled):
-            self._switched.pop(name, None)  # as the settings say
-        else:
-            self._switched[name] = enabled
-        self._switch(name, enabled)
+        self._switched[name] = enabled
+        self._apply_switches()
 
-    def _switch(self, name: str, enabled: bool) -> None:
+    def _apply_switches(self) -> None:
         for event, hooks in self._hooks.items():
             self._hooks[event] = tuple(
-                structs.replace(hook, enabled=enabled)
-                if hook.name == name and not hook.config.managed
+                structs.replace(hook, enabled=self._switched[hook.name])
+                if hook.name in self._switched and not hook.config.managed
                 else hook
                 for hook in hooks
             )
@@ -86,9 +87,7 @@ class HookRegistry:
 
     def add_function(self, hook: RegisteredHook) -> None:
         """Register a function of the host's, after those already registered."""
-        self._add(structs.replace(hook, serial=next(self.serials)))
-
-    def _add(self, hook: RegisteredHook) -> None:
+        hook = structs.replace(hook, serial=hook.serial or next(self.serials))
         hooks = (*self.for_event(hook.event), hook)
         in_order = sorted(hooks, key=lambda hook: hook.source is not HookSource.RUNTIME)
         self._hooks[hook.event] = tuple(in_order)
@@ -120,10 +119,9 @@ class HookRegistry:
         for hook in previous.all_hooks():
             if hook.source is HookSource.RUNTIME:
                 options = settings.hook_options(None, hook.config)
-                self._add(structs.replace(hook, options=options))
+                self.add_function(structs.replace(hook, options=options))
         self._switched = dict(previous._switched)
-        for name, enabled in self._switched.items():
-            self._switch(name, enabled)
+        self._apply_switches()
 
 
 def registered_hook(
@@ -139,17 +137,7 @@ def registered_hook(
     enabled = not settings.disabled(layer, config)
     closes = trust is TrustStatus.UNTRUSTED and approval is not None
     if closes:  # its event, and does nothing else: no other key is approved
-        config = HookConfig(
-            type=config.type,
-            name=config.name,
-            command=config.command,
-            function=config.function,
-            when=config.when,
-            policies=config.policies,
-            url=config.url,
-            description=config.description,
-            dialect=config.dialect,
-        )
+        config = HookConfig(**{key: getattr(config, key) for key in _UNAPPROVED_KEYS})
     return RegisteredHook(
         config=config,
         event=event,
