@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from functools import lru_cache, partial
-from itertools import accumulate, chain, islice
+from functools import lru_cache
+from itertools import accumulate, chain, islice, product
 from string import Template
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from msgspec import Struct
 from hookline.settings.model import HookConfig, HookType, SettingsLayer
 from hookline.settings.places import (
     PROJECT_FOLDER,
+    folders_above,
     is_within,
     module_folders,
     resolved,
@@ -52,7 +53,7 @@ _TEMPORARY = ("/dev/shm/", "/var/tmp/", "/var/folders/")  # noqa: S108 - only co
 # Non-blocking: a named pipe may have taken the file's place since it was seen.
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _CACHE = "__pycache__"
-_IGNORED = r"\.DS_Store|Thumbs\.db|.*~|\..*\.sw.|\.#.*|#.*#|.*\.hooktest\.toml"
+_IGNORED = r"(?s)\.DS_Store|Thumbs\.db|.*~|\..*\.sw.|\.#.*|#.*#|.*\.hooktest\.toml"
 _ISOLATED = (
     rb"(?i:python)[\d.]*[}\"']*(?:\s+-\S+)*\s+-[A-Za-z]*[EI]|[\"']-[A-Za-z]*[EI][A-Za-z]*[\"']"
     rb"|\benv\s*=|\benv\s+-|PYCACHE|unset\s+PYTHON|environ\.(?:pop|clear)"
@@ -83,21 +84,25 @@ class Pin(Struct, frozen=True, omit_defaults=True):
     link: str | None = None
     """Where the path is a symbolic link: its text. The rest is about its target."""
 
-    def holds(self, now: Pin) -> bool:
-        """Whether what is there now does what was approved.
+    def holds(self, other: Pin) -> bool:
+        """Whether another pin of the path does what this one did.
 
         Permissions may change as long as nobody else may write, and a program still
         starts: without its ``x`` a guard would not.
         """
-        gained = now.mode & ~self.mode & _WRITABLE_BY_OTHERS
-        lost = self.mode & ~now.mode & stat.S_IXUSR
-        same = (self.kind, self.digest, self.link) == (now.kind, now.digest, now.link)
-        return same and not gained and not lost
+        if (self.kind, self.digest, self.link) != (
+            other.kind,
+            other.digest,
+            other.link,
+        ):
+            return False
+        gained = other.mode & ~self.mode & _WRITABLE_BY_OTHERS
+        lost = self.mode & ~other.mode & stat.S_IXUSR
+        return not gained and not lost
 
 
 Pins = Mapping[str, Pin]
 Times = tuple[int, int, int, int, int]
-FileTimes = dict[str, Times | None]
 
 ABSENT = Pin(PinKind.ABSENT)
 
@@ -133,7 +138,7 @@ class NamedPaths:
         for use in _command_uses(hook.command or "", project, hook.shell, env):
             self._add(use)
         if hook.type is HookType.PYTHON and hook.function is not None:
-            self._add_function(hook.function)
+            self._add_function(hook.function.partition(":")[0])
         if hook.type is HookType.CEDAR:
             self._add_policies(hook)
         for path, role in [*self.roles.items()]:
@@ -143,11 +148,12 @@ class NamedPaths:
     @property
     def outside(self) -> list[str]:
         """Those that are not pinned anyway, with everything in ``.hookline``."""
-        folder = self._own_folder
         return [
             path
             for path in self.roles
-            if not is_within(path, folder) or _is_ignored(path)
+            if not is_within(path, self._own_folder)
+            or re.fullmatch(_IGNORED, os.path.basename(path))  # noqa: PTH119
+            or f"/{_CACHE}/" in path
         ]
 
     def _add(self, use: FileUse) -> None:
@@ -185,7 +191,11 @@ class NamedPaths:
         if form is Form.PYTHON or is_python(path):
             root = os.path.dirname(path)  # noqa: PTH120
             self._add_shadowing(root)
-            self._add_imports([path], partial(_modules_beside, root))
+            self._add_imports(
+                [path],
+                lambda importer: (root, os.path.dirname(importer)),  # noqa: PTH120
+                is_script=True,
+            )
 
     def _counts(self, path: str, role: Role) -> bool:
         inside = f"{self._project}/"
@@ -215,16 +225,45 @@ class NamedPaths:
                 path = f"{module}/__init__.py" if is_package else module
                 self.roles[path] = Role.CODE
 
-    def _add_function(self, function: str) -> None:
+    def _add_function(self, module: str) -> None:
         """The module of a Python hook, where it is and where it might be."""
-        name = function.partition(":")[0]
-        stem = name.replace(".", "/")
-        self._add_module(f"{self._project}/{stem}")
-        self._add_module(f"{self._project}/src/{stem}")
-        own_files = self._project_modules(f"{self._project}/.", name)
-        files = own_files or _installed_files(name)
-        self.roles |= dict.fromkeys(files, Role.CODE)
-        self._add_imports(own_files, self._project_modules)
+        folders = module_folders(self._project)
+        for folder in folders:
+            self._add_module(f"{folder}/{module.replace('.', '/')}")
+        paths = [path for folder in folders for path in _module_paths(folder, module)]
+        files = list(filter(os.path.isfile, paths))
+        self.roles |= dict.fromkeys(files or _installed_files(module), Role.CODE)
+
+        def search(importer: str) -> list[str]:
+            above = folders_above(os.path.dirname(importer))  # noqa: PTH120
+            return [*folders, *(f for f in above if is_within(f, self._project))]
+
+        self._add_imports(files, search)
+
+    def _add_imports(
+        self,
+        modules: Iterable[str],
+        folders_of: Callable[[str], Iterable[str]],
+        *,
+        is_script: bool = False,
+    ) -> None:
+        """What modules import by name from ``folders_of(importer)``.
+
+        For a script a top-level module counts before it exists: Python would find it
+        first.
+        """
+        pending, searched = [*modules], set[str]()
+        while pending:
+            importer = pending.pop()
+            searched.add(importer)
+            names = imported_names(_head(importer).decode("utf-8", "replace"))
+            for name, folder in product(names, dict.fromkeys(folders_of(importer))):
+                paths = _module_paths(folder, name)
+                files = list(filter(os.path.isfile, paths))
+                self.roles |= dict.fromkeys(files, Role.CODE)
+                if is_script:
+                    self.roles |= dict.fromkeys(paths[:2], Role.CODE)
+                pending += {*files} - searched
 
     def _add_policies(self, hook: HookConfig) -> None:
         """The files of a cedar hook: nothing is loaded from beside them."""
@@ -239,65 +278,6 @@ class NamedPaths:
             if self._counts(path, Role.CODE):
                 self.roles[path] = Role.CODE
 
-    def _add_imports(
-        self, modules: Iterable[str], find: Callable[[str, str], list[str]]
-    ) -> None:
-        """What modules import by name; ``find(importer, name)`` says where that is."""
-        pending, seen = [*modules], set[str]()
-        while pending:
-            importer = pending.pop()
-            seen.add(importer)
-            for name in imported_names(_head(importer).decode("utf-8", "replace")):
-                paths = find(importer, name)
-                self.roles |= dict.fromkeys(paths, Role.CODE)
-                pending += {*filter(os.path.isfile, paths)} - seen
-
-    def _project_modules(self, importer: str, name: str) -> list[str]:
-        """The files of a module, seen from a module of the project."""
-        folders = module_folders(self._project)
-        folder = os.path.dirname(importer)  # noqa: PTH120
-        while is_within(folder, self._project):
-            folders.append(folder)
-            folder = os.path.dirname(folder)  # noqa: PTH120
-        paths = (_module_paths(folder, name) for folder in dict.fromkeys(folders))
-        return list(filter(os.path.isfile, chain.from_iterable(paths)))
-
-
-def _module_paths(folder: str, name: str) -> list[str]:
-    """Where a module and the packages around it may be."""
-    stems = islice(accumulate((folder, *name.split(".")), "{}/{}".format), 1, None)
-    return [path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")]
-
-
-def _modules_beside(root: str, importer: str, name: str) -> list[str]:
-    """What a script or its module imports; a top-level one counts before it exists."""
-    folders = {root, os.path.dirname(importer)}  # noqa: PTH120
-    paths = [_module_paths(folder, name) for folder in folders]
-    return [
-        path
-        for places in paths
-        for path in (*places[:2], *filter(os.path.isfile, places[2:]))
-    ]
-
-
-def _installed_files(module: str) -> list[str]:
-    """The files that importing an installed module would run; imports none."""
-    from importlib.machinery import PathFinder
-    from importlib.util import find_spec
-
-    files, folders = [], None
-    try:
-        for name in accumulate(module.split("."), "{}.{}".format):
-            spec = PathFinder.find_spec(name, folders) if folders else find_spec(name)
-            if spec is not None and spec.origin is not None and spec.has_location:
-                files.append(os.path.abspath(spec.origin))  # noqa: PTH100
-            folders = spec and spec.submodule_search_locations
-            if not folders:
-                break
-    except (ImportError, ValueError, AttributeError):
-        pass  # loading it will fail too, and say so
-    return files
-
 
 @lru_cache(maxsize=256)
 def _command_uses(
@@ -306,6 +286,30 @@ def _command_uses(
     hook_env = dict(env)
     variables = {**project_variables(project), "HOOKLINE_PYTHON": "python3", **hook_env}
     return tuple(command_files(command, project, variables, shell, hook_env))
+
+
+def _module_paths(folder: str, name: str) -> list[str]:
+    """Where a module and the packages around it may be, from the outermost."""
+    stems = islice(accumulate((folder, *name.split(".")), "{}/{}".format), 1, None)
+    return [path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")]
+
+
+def _installed_files(module: str) -> list[str]:
+    """The files that importing an installed module would run; imports none."""
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec
+
+    files, folders = [], None
+    # Where it cannot be found, loading it fails too, and says so.
+    with suppress(ImportError, ValueError, AttributeError):
+        for name in accumulate(module.split("."), "{}.{}".format):
+            spec = PathFinder.find_spec(name, folders) if folders else find_spec(name)
+            if spec is not None and spec.origin is not None and spec.has_location:
+                files.append(os.path.abspath(spec.origin))  # noqa: PTH100
+            folders = spec and spec.submodule_search_locations
+            if not folders:
+                break
+    return files
 
 
 def is_within_any(path: str, folders: Iterable[str]) -> bool:
@@ -328,65 +332,13 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def pin_project(
-    layers: Sequence[SettingsLayer],
-    project: str,
-    copies: dict[str, bytes] | None = None,
-    approved: Pins | None = None,
-) -> dict[str, Pin]:
-    """Pin everything under ``.hookline``, but for what is ignored there."""
-    hooks = (hook for layer in layers for _, _, hook in layer.hooks())
-    keep_caches = any(map(_starts_isolated, hooks))
-    folder = f"{project}/{PROJECT_FOLDER}"
-    return _pin_tree(folder, copies, approved, keep_caches=keep_caches)
-
-
-def pin_named_files(
-    hook: HookConfig,
-    project: str,
-    copies: dict[str, bytes] | None = None,
-    approved: Pins | None = None,
-) -> dict[str, Pin]:
-    """Pin what a hook names and what it was approved with, but for ``.hookline``."""
-    named = NamedPaths(hook, project)
-    pins: dict[str, Pin] = {}
-    for folder in named.listed:
-        tree = _pin_tree(folder, copies, approved, keep_caches=True)
-        pins |= {
-            path: tree[path] for path in tree if not is_within_any(path, named.excluded)
-        }
-    outside = named.outside
-    if approved is None and len(outside) > MAX_TREE_ENTRIES:
-        raise TooManyFilesError(project)
-    for path in (*(approved or ()), *outside[: _limit(approved)]):
-        if path not in pins:
-            pins[path] = take_pin(path, copies)
-    return pins
-
-
-def _is_ignored(path: str) -> bool:
-    folder, name = os.path.split(path)
-    return bool(re.fullmatch(_IGNORED, name)) or f"/{_CACHE}/" in f"{folder}/"
-
-
-def _starts_isolated(hook: HookConfig) -> bool:
-    """Whether a hook may load caches of Python from beside its files."""
-    text = "\n".join((hook.command or "", hook.shell or "", *hook.env))
-    is_in_process = hook.type is HookType.PYTHON
-    return is_in_process or _is_isolated(text.encode("utf-8", "replace"))
-
-
-def _is_isolated(code: bytes) -> bool:
-    return re.search(_ISOLATED, code) is not None
-
-
-def differences(before: Pins, now: Pins) -> list[str]:
+def differences(before: Pins, after: Pins) -> list[str]:
     """The paths that are not as they were, sorted."""
-    paths = () if before == now else sorted(before.keys() | now.keys())
+    paths = () if before == after else sorted(before.keys() | after.keys())
     return [
         path
         for path in paths
-        if not before.get(path, ABSENT).holds(now.get(path, ABSENT))
+        if not before.get(path, ABSENT).holds(after.get(path, ABSENT))
     ]
 
 
@@ -420,17 +372,19 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
         if not stat.S_ISREG(mode):
             return Pin(PinKind.OTHER, link=link)
         with open(os.open(path, _READ_FLAGS), "rb") as file:  # noqa: PTH123
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):  # exchanged meanwhile
                 return Pin(PinKind.OTHER, link=link)
-            if status.st_size > MAX_PINNED_BYTES:
-                return Pin(PinKind.TOO_LARGE, link=link)
             head = file.read(MAX_COPY_BYTES + 1)
             digest = hashlib.sha256(head)
-            while piece := file.read(_CHUNK):
+            # The size is asked first: 200 GB are not read up to the limit.
+            while os.fstat(file.fileno()).st_size <= MAX_PINNED_BYTES:
+                piece = file.read(_CHUNK)
                 digest.update(piece)
-                if file.tell() > MAX_PINNED_BYTES:  # it grows meanwhile
-                    return Pin(PinKind.TOO_LARGE, link=link)
+                if not piece:
+                    break
+            else:
+                return Pin(PinKind.TOO_LARGE, link=link)
     except (FileNotFoundError, NotADirectoryError):
         return Pin(PinKind.ABSENT, link=link)
     except (OSError, ValueError):
@@ -438,47 +392,81 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
     name = digest.hexdigest()
     if copies is not None and len(head) <= MAX_COPY_BYTES:
         copies[name] = head
-    return Pin(PinKind.FILE, name, stat.S_IMODE(status.st_mode), link)
+    return Pin(PinKind.FILE, name, stat.S_IMODE(mode), link)
 
 
-def _pin_tree(
-    folder: str,
-    copies: dict[str, bytes] | None,
-    approved: Pins | None,
-    *,
-    keep_caches: bool,
+def pin_named_files(
+    hook: HookConfig,
+    project: str,
+    copies: dict[str, bytes] | None = None,
+    approved: Pins | None = None,
 ) -> dict[str, Pin]:
-    """Look at a folder and everything below it, by full path.
-
-    Where ``approved`` is given, the walk ends soon after it has found more than that:
-    the folder has changed, and walking all of it would take too long. What editors and
-    file managers leave there is not looked at. Caches of Python count where the project
-    may start Python without our environment.
-    """
-    most = _limit(approved)
-    pins, caches = {folder: take_pin(folder, copies)}, list[str]()
-
-    for path in islice(_walk([folder], caches), most):
-        pins[path] = take_pin(path, copies)
-    if caches and (keep_caches or any(_is_isolated(_head(path)) for path in pins)):
-        for path in islice(chain(caches, _walk(caches)), most):
+    """Pin what a hook names and what it was approved with, but for ``.hookline``."""
+    named = NamedPaths(hook, project)
+    pins: dict[str, Pin] = {}
+    for folder in named.listed:
+        for path in _below(folder, approved):
+            if not is_within_any(path, named.excluded):
+                pins[path] = take_pin(path, copies)
+    for path in (*(approved or ()), *_bounded(named.outside, project, approved)):
+        if path not in pins:
             pins[path] = take_pin(path, copies)
-    if approved is None and len(pins) > most:
-        raise TooManyFilesError(folder)
     return pins
 
 
-def _limit(approved: Pins | None) -> int:
-    return MAX_TREE_ENTRIES if approved is None else len(approved) + _SOME_MORE
+def pin_project(
+    layers: Sequence[SettingsLayer],
+    project: str,
+    copies: dict[str, bytes] | None = None,
+    approved: Pins | None = None,
+) -> dict[str, Pin]:
+    """Pin everything under ``.hookline``, but for what is ignored there.
+
+    Caches of Python count where a hook may start Python without our environment.
+    """
+    folder, caches = f"{project}/{PROJECT_FOLDER}", list[str]()
+    pins = {path: take_pin(path, copies) for path in _below(folder, approved, caches)}
+    if caches:
+        hooks = [hook for layer in layers for _, _, hook in layer.hooks()]
+        lines = ("\n".join((h.command or "", h.shell or "", *h.env)) for h in hooks)
+        code = (line.encode("utf-8", "replace") for line in lines)
+        if any(hook.type is HookType.PYTHON for hook in hooks) or any(
+            re.search(_ISOLATED, text) for text in chain(code, map(_head, pins))
+        ):
+            paths = (path for cache in caches for path in _below(cache, approved))
+            pins |= {path: take_pin(path, copies) for path in paths}
+    return pins
 
 
-def _walk(folders: Iterable[str], caches: list[str] | None = None) -> Iterator[str]:
-    """Every path below some folders, also through links, each folder once.
+def _below(
+    folder: str, approved: Pins | None, caches: list[str] | None = None
+) -> Iterator[str]:
+    """A folder and everything in it, as far as that has to be looked at."""
+    return _bounded(chain([folder], _walk(folder, caches)), folder, approved)
+
+
+def _bounded(paths: Iterable[str], folder: str, approved: Pins | None) -> Iterator[str]:
+    """Only so many paths.
+
+    Where more than those ``approved`` is found soon after, the rest is not looked at:
+    the folder has changed, and walking all of it would take too long.
+    """
+    most = MAX_TREE_ENTRIES if approved is None else len(approved) + _SOME_MORE
+    for number, path in enumerate(paths):
+        if number > most:
+            if approved is None:
+                raise TooManyFilesError(folder)
+            return
+        yield path
+
+
+def _walk(folder: str, caches: list[str] | None = None) -> Iterator[str]:
+    """Every path below a folder, also through links, each folder once.
 
     With ``caches``, which gets those of Python, what is ignored is left out.
     """
     # os.walk is recursive in Python 3.11: a deep tree would raise.
-    pending, seen = [*folders], set[tuple[int, int]]()
+    pending, visited = [folder], set[tuple[int, int]]()
     while pending:
         folder = pending.pop()
         try:
@@ -486,29 +474,14 @@ def _walk(folders: Iterable[str], caches: list[str] | None = None) -> Iterator[s
             names = sorted(os.listdir(folder))  # noqa: PTH208
         except OSError:
             continue  # it is pinned as what it is: no folder, or not to be looked into
-        if (status.st_dev, status.st_ino) in seen:
+        if (status.st_dev, status.st_ino) in visited:
             continue
-        seen.add((status.st_dev, status.st_ino))
+        visited.add((status.st_dev, status.st_ino))
         for name in names:
             path = f"{folder}/{name}"
-            if caches is not None and _is_left_out(path, name):
-                caches += [path] if name == _CACHE else []
-                continue
-            yield path
-            if os.path.isdir(path):  # noqa: PTH112
-                pending.append(path)
-
-
-def _is_left_out(path: str, name: str) -> bool:
-    """Whether a file is one that editors leave; a folder of such a name is not."""
-    if name == _CACHE:
-        return os.path.isdir(path)  # noqa: PTH112
-    if not re.fullmatch(_IGNORED, name, re.DOTALL):
-        return False
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return False
-    # Emacs locks a file by a link to nowhere.
-    is_lock = stat.S_ISLNK(mode) and not os.path.exists(path)  # noqa: PTH110
-    return stat.S_ISREG(mode) or (is_lock and name.startswith(".#"))
+            is_folder = os.path.isdir(path)  # noqa: PTH112
+            if caches is not None and is_folder and name == _CACHE:
+                caches.append(path)
+            elif caches is None or is_folder or not re.fullmatch(_IGNORED, name):
+                yield path
+                pending += [path] if is_folder else []
