@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.trust.review import MAX_COMPARED_LINES, definition_diff
+from hookline.trust.review import MAX_COMPARED_LINES, line_diff
 
 
 def applied(old: list[str], diff: list[str]) -> list[str]:
@@ -21,7 +21,7 @@ def applied(old: list[str], diff: list[str]) -> list[str]:
 def test_change_in_a_long_text_is_one_small_hunk(place: int) -> None:
     old = [f"line {number % 7}" for number in range(3000)]
     new = [*old[:place], "changed", *old[place + 1 :]]
-    diff = definition_diff(old, new)
+    diff = line_diff(old, new)
     assert "+changed" in diff
     assert len(diff) < 210
     assert applied(old, diff) == new
@@ -32,4 +32,4 @@ def test_long_texts_that_share_every_second_line_are_compared_at_once() -> None:
     many = MAX_COMPARED_LINES * 40
     old = [f"x{n % 900}" if n % 2 else f"old {n}" for n in range(many)]
     new = [f"x{n % 900}" if n % 2 else f"new {n}" for n in range(many)]
-    assert applied(old, definition_diff(old, new)) == new
+    assert applied(old, line_diff(old, new)) == new

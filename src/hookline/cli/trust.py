@@ -20,7 +20,7 @@ from hookline.trust.review import (
     Definition,
     Review,
     ReviewedHook,
-    definition_diff,
+    line_diff,
     review_project,
 )
 
@@ -201,12 +201,13 @@ def _review_lines(review: Review, *, show: bool) -> Iterator[str]:
         yield from _hook_lines(reviewed, project)
     yield from _settings_lines(review)
     yield from _pinned_lines(review)
-    for path, old, new in review.changed_files():
-        if show and old == ABSENT and new.kind is PinKind.FILE:
-            continue  # its text follows
-        name = _escaped(_relative(path, project))
+    for file in review.files() if review.before is not None else ():
+        is_new = file.before == ABSENT and file.pin.kind is PinKind.FILE
+        if not file.is_different or (show and is_new):  # the text of new ones follows
+            continue
+        name = _escaped(_relative(file.path, project))
         yield f"{paint('changed', 'red')} {name}"
-        diff = review.file_diff(name, old, new)
+        diff = review.file_diff(name, file)
         yield from (f"  {paint_diff(line)}" for line in diff)
         yield ""
     if show:
@@ -229,7 +230,7 @@ def _hook_lines(reviewed: ReviewedHook, project: str) -> Iterator[str]:
         name = path and f"{_escaped(_relative(path, project))} "
         yield f"         note   {name}{_escaped(note)}"
     if reviewed.before is not None:
-        diff = definition_diff(reviewed.before.lines(), definition.lines())
+        diff = line_diff(reviewed.before.lines(), definition.lines())
         yield from (f"         {paint_diff(line)}" for line in diff)
     yield ""
 
@@ -248,27 +249,28 @@ def _settings_lines(review: Review) -> Iterator[str]:
         if changed.before:
             yield from (f"         {paint_diff(line)}" for line in changed.diff())
         else:
-            for key, value in changed.now.items():
+            for key, value in changed.options.items():
                 yield f"         {_escaped(key)}: {_json(value)}"
         yield ""
 
 
 def _pinned_lines(review: Review) -> Iterator[str]:
-    pinned = review.pinned_files()
+    pinned = [file for file in review.files() if file.is_pinned]
     if not pinned:
         return
     yield f"approved with them, byte for byte: {plural(len(pinned), 'path')}"
     for file in pinned:
         name = _escaped(_relative(file.path, review.manifest.project))
         link = f" -> {_escaped(file.pin.link)}" if file.pin.link is not None else ""
-        size = "" if file.size is None else f"  {plural(file.size, 'byte')}"
+        is_file = file.pin.kind is PinKind.FILE
+        size = f"  {plural(file.pin.size, 'byte')}" if is_file else ""
         note = file.note and f"  {file.note}"
         yield f"  {file.change.value:8} {name}{link}{size}{note}"
     yield ""
 
 
 def _content_lines(review: Review) -> Iterator[str]:
-    for file in review.pinned_files():
+    for file in review.files():
         if file.pin.kind is PinKind.FILE and file.change is not Change.SAME:
             yield paint(_escaped(_relative(file.path, review.manifest.project)), "bold")
             # Each line has a mark, so that no text can pass for the review itself.

@@ -31,14 +31,14 @@ from hookline.protocol.values import encode
 from hookline.settings.model import shown_url
 from hookline.settings.places import find_workspace, is_within, record_problem
 from hookline.trust.gate import trusts_all
-from hookline.trust.pins import Pin, PinKind
+from hookline.trust.pins import PinKind
 from hookline.trust.records import Manifest, all_approvals
 from hookline.trust.review import (
     Change,
-    PinnedFile,
     Review,
+    ReviewedFile,
     ReviewedHook,
-    definition_diff,
+    line_diff,
     review_project,
 )
 
@@ -264,7 +264,7 @@ class _Pages:
         diff: list[str] = []
         if reviewed.before is not None:
             old, new = reviewed.before.lines(), definition.lines()
-            diff = definition_diff(old, new, quick=self._is_late)
+            diff = line_diff(old, new, quick=self._is_late)
         runs = [shown_url(hook.url)] if hook.url else definition.runs.values()
         keys, cautions = list(definition.other_keys()), list(definition.cautions())
         notes, files = reviewed.notes, reviewed.files
@@ -303,55 +303,53 @@ class _Pages:
 
         Not all of them fit on the page.
         """
-        now = self._review.manifest.pins()
-        files = self._review.pinned_files()
+        files = self._review.files()
+        pinned = [file for file in files if file.is_pinned]
         same = Change.SAME
-        gone = [
-            partial(self._gone, *changed)
-            for changed in self._review.changed_files()
-            if changed[0] not in now
-        ]
         return [
-            *(partial(self._file, one) for one in files if one.change is not same),
-            *gone,
-            *(partial(self._file, one) for one in files if one.change is same),
+            *(partial(self._file, file) for file in pinned if file.change is not same),
+            *(
+                partial(self._gone, file)
+                for file in files
+                if file.change is Change.REMOVED and file.is_different
+            ),
+            *(partial(self._file, file) for file in pinned if file.change is same),
         ]
 
-    def _gone(self, path: str, old: Pin, new: Pin) -> dict[str, Any]:
+    def _gone(self, file: ReviewedFile) -> dict[str, Any]:
         """What was approved and is no longer there."""
         return {
-            "path": self._inside(path),
+            "path": self._inside(file.path),
             "change": Change.REMOVED.value,
-            "kind": old.kind.value,
-            **self._changed(path, old, new),
+            "kind": file.before.kind.value,
+            **self._changed(file),
         }
 
-    def _file(self, file: PinnedFile) -> dict[str, Any]:
+    def _file(self, file: ReviewedFile) -> dict[str, Any]:
         pin = file.pin
         found: dict[str, Any] = {
             "path": self._inside(file.path),
             "change": file.change.value,
             "kind": pin.kind.value,
             "link": pin.link,
-            "size": file.size,
+            "size": pin.size if pin.kind is PinKind.FILE else None,
             "digest": pin.digest,
             "note": file.note,
         }
-        before = self._review.before
-        if file.change is Change.CHANGED and before is not None:
-            return found | self._changed(file.path, before.pins()[file.path], pin)
+        if file.change is Change.CHANGED:
+            return found | self._changed(file)
         if file.change is Change.NEW and pin.kind is PinKind.FILE:
             return found | self._content(file)
         return found
 
-    def _changed(self, path: str, old: Pin, new: Pin) -> dict[str, Any]:
-        if not self._is_inside(path) or old.link or new.link:
+    def _changed(self, file: ReviewedFile) -> dict[str, Any]:
+        if not self._is_inside(file.path) or file.before.link or file.pin.link:
             return {"withheld": True}
-        name = self._inside(path)
-        diff = self._review.file_diff(name, old, new, quick=self._is_late)
+        name = self._inside(file.path)
+        diff = self._review.file_diff(name, file, quick=self._is_late)
         return {"diff": self._text(diff)}
 
-    def _content(self, file: PinnedFile) -> dict[str, Any]:
+    def _content(self, file: ReviewedFile) -> dict[str, Any]:
         if not self._is_inside(file.path) or file.pin.link:
             return {"withheld": True}
         return {"text": self._text(self._review.content_lines(file))}

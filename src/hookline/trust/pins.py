@@ -79,6 +79,7 @@ class Pin(Struct, frozen=True, omit_defaults=True):
     kind: PinKind
     digest: str = ""
     """SHA-256 of a file's bytes."""
+    size: int = 0
     mode: int = 0
     """Its permissions."""
     link: str | None = None
@@ -385,6 +386,7 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
                     break
             else:
                 return Pin(PinKind.TOO_LARGE, link=link)
+            size = file.tell()
     except (FileNotFoundError, NotADirectoryError):
         return Pin(PinKind.ABSENT, link=link)
     except (OSError, ValueError):
@@ -392,7 +394,7 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
     name = digest.hexdigest()
     if copies is not None and len(head) <= MAX_COPY_BYTES:
         copies[name] = head
-    return Pin(PinKind.FILE, name, stat.S_IMODE(mode), link)
+    return Pin(PinKind.FILE, name, size, stat.S_IMODE(mode), link)
 
 
 def pin_named_files(

@@ -1,8 +1,8 @@
 """Trust records: what a person approved, kept outside every project.
 
-One file for each project, with its settings and pinned files at that time, and a folder
-with copies of small files, so that a later change can be shown as a diff. Readable by
-its owner only, written atomically, and safe for two processes at once.
+One file for each project, with its settings and pinned files at that time, and one with
+copies of its small files, so that a later change can be shown as a diff. Readable by
+their owner only, written atomically, and safe for two processes at once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline._internal.state_files import (
     file_name,
     locked,
-    make_folder,
     read_private,
     remove,
     write_private,
@@ -50,17 +50,14 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     def covers_the_same(self, other: Manifest) -> bool:
         """Whether both cover the same settings and files."""
-        theirs = (other.settings, other.tree, other.files)
-        return (self.settings, self.tree, self.files) == theirs
+        return replace(other, trusted_at=self.trusted_at) == self
 
     def pins(self) -> dict[str, Pin]:
         """All pinned files."""
-        named = (item for pins in self.files.values() for item in pins.items())
-        return dict(named) | self.tree
-
-    def digests(self) -> set[str]:
-        """The digests of all pinned files."""
-        return {pin.digest for pin in self.pins().values() if pin.digest}
+        pins: dict[str, Pin] = {}
+        for named in self.files.values():
+            pins |= named
+        return pins | self.tree
 
     def named_by(self, hook: HookConfig) -> Pins:
         """The approved files that one hook names."""
@@ -68,14 +65,14 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     def holds(self) -> bool:
         """Whether the project is in this state, to the byte."""
-        layers = self.layers()
-        if differences(self.tree, pin_project(layers, self.project, None, self.tree)):
+        layers, project = self.layers(), self.project
+        if differences(self.tree, pin_project(layers, project, None, self.tree)):
             return False
-        hooks = (hook for layer in layers for _, _, hook in layer.hooks())
-        return not any(
-            differences(pins, pin_named_files(hook, self.project, None, pins))
-            for hook, pins in ((hook, self.named_by(hook)) for hook in hooks)
-        )
+        for _, _, hook in self.placed_hooks():
+            pins = self.named_by(hook)
+            if differences(pins, pin_named_files(hook, project, None, pins)):
+                return False
+        return True
 
     def layers(self) -> list[SettingsLayer]:
         """The approved settings."""
@@ -104,7 +101,7 @@ class TrustRecord(Struct, frozen=True):
     def with_first(self, manifest: Manifest) -> TrustRecord:
         """The record with one state before all others."""
         states = self.states if self.version == VERSION else ()
-        others = (s for s in states if not s.covers_the_same(manifest))
+        others = (state for state in states if not state.covers_the_same(manifest))
         return TrustRecord(VERSION, (manifest, *others)[:MAX_STATES])
 
 
@@ -136,6 +133,20 @@ def load_record(path: str) -> TrustRecord | None:
     return record
 
 
+def load_copies(project: str) -> dict[str, bytes]:
+    """The copies of a project's small files by their digests, as far as there are."""
+    path = record_path(project)
+    with suppress(StateFileError, msgspec.MsgspecError):
+        if path is not None and (content := read_private(_copies_path(path))):
+            return msgspec.msgpack.decode(content, type=dict[str, bytes])
+    return {}
+
+
+def _copies_path(path: str) -> str:
+    folder, name = os.path.split(path)
+    return f"{folder}/copies/{name.removesuffix('.json')}"
+
+
 def save_record(manifest: Manifest, copies: Mapping[str, bytes]) -> None:
     """Record what was approved, with copies of its small files."""
     path = record_path(manifest.project)
@@ -146,18 +157,17 @@ def save_record(manifest: Manifest, copies: Mapping[str, bytes]) -> None:
             f"the state folder is unknown or inside {manifest.project}: "
             "set HOME or XDG_STATE_HOME to a folder outside of it"
         )
-    folder = os.path.dirname(path)  # noqa: PTH120
-    with locked(folder):
+    with locked(os.path.dirname(path)):  # noqa: PTH120
         before = None
         with suppress(StateFileError):  # an unreadable one is forgotten
             before = load_record(path)
         record = (before or TrustRecord()).with_first(manifest)
-        make_folder(f"{folder}/copies")
-        for digest in manifest.digests() & copies.keys():
-            if not os.path.exists(f"{folder}/copies/{digest}"):  # noqa: PTH110
-                write_private(f"{folder}/copies/{digest}", copies[digest])
+        pins = (pin for state in record.states for pin in state.pins().values())
+        digests = {pin.digest for pin in pins}
+        copies = {**load_copies(manifest.project), **copies}
+        used = {digest: copies[digest] for digest in digests & copies.keys()}
+        write_private(_copies_path(path), msgspec.msgpack.encode(used))
         write_private(path, msgspec.json.encode(record))
-        _drop_unused_copies(folder)
 
 
 def find_holding(
@@ -190,41 +200,19 @@ def remove_record(project: str) -> bool:
     path = record_path(project)
     if path is None or not os.path.exists(path):  # noqa: PTH110
         return False
-    with locked(folder := os.path.dirname(path)):  # noqa: PTH120
+    with locked(os.path.dirname(path)):  # noqa: PTH120
         remove(path)
-        _drop_unused_copies(folder)
+        remove(_copies_path(path))
     return True
 
 
 def all_approvals() -> list[Manifest]:
-    """The state that each trusted project was last seen in."""
-    newest = [record.states[0] for record in _all_records()]
-    return sorted(newest, key=lambda manifest: manifest.project)
-
-
-def _all_records() -> list[TrustRecord]:
-    """Those that can be read."""
-    folder, records = trust_folder(), []
+    """The state that each trusted project was last seen in, where it can be read."""
+    folder, manifests = trust_folder(), list[Manifest]()
     with suppress(OSError):
         for name in os.listdir(folder) if folder else ():  # noqa: PTH208
             if name.endswith(".json") and not name.startswith("."):
                 with suppress(StateFileError):
-                    records.append(load_record(f"{folder}/{name}"))
-    return [record for record in records if record is not None and record.states]
-
-
-def copy_of(digest: str) -> bytes | None:
-    """The bytes of an approved file, if they were kept."""
-    folder = trust_folder()
-    # Only files have a digest.
-    if folder is None or not digest:
-        return None
-    return read_private(f"{folder}/copies/{digest}")
-
-
-def _drop_unused_copies(folder: str) -> None:
-    states = (state for record in _all_records() for state in record.states)
-    used = set[str]().union(*(state.digests() for state in states))
-    with suppress(FileNotFoundError):
-        for name in set(os.listdir(f"{folder}/copies")) - used:  # noqa: PTH208
-            remove(f"{folder}/copies/{name}")
+                    record = load_record(f"{folder}/{name}")
+                    manifests += record.states[:1] if record else ()
+    return sorted(manifests, key=lambda manifest: manifest.project)

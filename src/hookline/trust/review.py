@@ -7,8 +7,7 @@ during the review.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import unified_diff
 from enum import StrEnum
@@ -52,8 +51,8 @@ from .pins import (
 from .records import (
     VERSION,
     Manifest,
-    copy_of,
     hook_id,
+    load_copies,
     load_record,
     settings_texts,
 )
@@ -76,7 +75,7 @@ class Change(StrEnum):
     SAME = "trusted"
 
 
-class Definition(Struct, frozen=True, kw_only=True):
+class Definition(Struct, frozen=True):
     """One hook, with everything that its settings say about it."""
 
     event: HookEventName
@@ -118,7 +117,7 @@ class Definition(Struct, frozen=True, kw_only=True):
         return _json_lines({"group": group, "hook": self.raw})
 
 
-class ReviewedHook(Struct, frozen=True, kw_only=True):
+class ReviewedHook(Struct, frozen=True):
     """One hook, compared with its approval."""
 
     change: Change
@@ -127,18 +126,29 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
     """Its approved definition, where that is different."""
     files: tuple[str, ...] = ()
     """The existing files that it names."""
-    notes: tuple[tuple[str, str], ...] = ()
+    notes: Sequence[tuple[str, str]] = ()
     """What an approval does not cover: of which path, and the fact."""
 
 
-class PinnedFile(Struct, frozen=True, kw_only=True):
-    """One path that is approved with the hooks."""
+class ReviewedFile(Struct, frozen=True):
+    """One path that is or was approved with the hooks."""
 
     path: str
-    pin: Pin
-    size: int | None
-    """Of a file, in bytes."""
     change: Change
+    before: Pin
+    """As it was approved."""
+    pin: Pin
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it is approved now; of plain folders nobody has to be told."""
+        is_plain = self.pin.kind is PinKind.FOLDER and self.pin.link is None
+        return self.change is not Change.REMOVED and not is_plain
+
+    @property
+    def is_different(self) -> bool:
+        """Whether it does not do what was approved."""
+        return not self.before.holds(self.pin)
 
     @property
     def note(self) -> str:
@@ -152,11 +162,11 @@ class ChangedOptions(Struct, frozen=True):
     file: str
     before: dict[str, Any]
     """Empty where nothing was approved."""
-    now: dict[str, Any]
+    options: dict[str, Any]
 
     def diff(self) -> list[str]:
         """The change, in lines."""
-        return definition_diff(_json_lines(self.before), _json_lines(self.now))
+        return line_diff(_json_lines(self.before), _json_lines(self.options))
 
 
 class Review(Struct, frozen=True, kw_only=True):
@@ -168,6 +178,7 @@ class Review(Struct, frozen=True, kw_only=True):
     """Empty where the project has no settings."""
     copies: dict[str, bytes]
     before: Manifest | None = None
+    copies_before: dict[str, bytes] = {}
     is_unchanged: bool = False
     """Whether there is nothing to approve."""
 
@@ -180,42 +191,29 @@ class Review(Struct, frozen=True, kw_only=True):
         """Every hook of the project and of the approval."""
         layers = self.before.layers() if self.before else ()
         approved = [hook for layer in layers for hook in _definitions(layer)]
-        defined = [hook for layer in self.layers for hook in _definitions(layer)]
-        changed = {path for path, _, _ in self.changed_files()}
-        reviewed = [self._reviewed(hook, approved, changed) for hook in defined]
-        covered = [*defined, *(hook.before for hook in reviewed)]
-        removed = (
-            ReviewedHook(change=Change.REMOVED, definition=hook)
-            for hook in approved
-            if hook not in covered
-        )
-        return [*reviewed, *removed]
-
-    def _reviewed(
-        self, now: Definition, approved: list[Definition], changed: set[str]
-    ) -> ReviewedHook:
-        hook, name = now.hook, (now.event, now.hook.name)
-        pins = self.manifest.files[hook_id(hook)]
-        notes = list(_notes(hook, self.manifest.project))
-        change, before = Change.NEW, None
-        if now in approved and self.before is not None:
-            files = self.before.files.get(hook_id(hook), {}).keys()
-            change = Change.SAME
-            if files & changed or self.before.tree != self.manifest.tree:
-                change = Change.CHANGED
-                text = "it is the same, but files that it is approved with changed"
-                notes.insert(0, ("", text))
-        else:
-            same_name = (d for d in approved if (d.event, d.hook.name) == name)
-            before = next(same_name, None)
-            change = Change.CHANGED if before is not None else Change.NEW
-        return ReviewedHook(
-            change=change,
-            definition=now,
-            before=before,
-            files=tuple(path for path in pins if pins[path].kind is PinKind.FILE),
-            notes=tuple(notes),
-        )
+        different = {file.path for file in self.files() if file.is_different}
+        reviewed, covered = [], []
+        for definition in (d for layer in self.layers for d in _definitions(layer)):
+            hook, change, before = definition.hook, Change.NEW, None
+            pins = self.manifest.named_by(hook)
+            notes = list(_notes(hook, self.manifest.project))
+            if self.before is not None and definition in approved:
+                change = Change.SAME
+                named = self.before.named_by(hook).keys()
+                if named & different or self.before.tree != self.manifest.tree:
+                    change = Change.CHANGED
+                    text = "it is the same, but files that it is approved with changed"
+                    notes.insert(0, ("", text))
+            else:
+                place = (definition.event, hook.name)
+                namesakes = [d for d in approved if (d.event, d.hook.name) == place]
+                if namesakes:
+                    change, before = Change.CHANGED, namesakes[0]
+            covered += [definition, before]
+            files = tuple(path for path in pins if pins[path].kind is PinKind.FILE)
+            reviewed.append(ReviewedHook(change, definition, before, files, notes))
+        removed = (definition for definition in approved if definition not in covered)
+        return [*reviewed, *(ReviewedHook(Change.REMOVED, d) for d in removed)]
 
     def changed_options(self) -> list[ChangedOptions]:
         """The settings files with other options than were approved."""
@@ -227,35 +225,22 @@ class Review(Struct, frozen=True, kw_only=True):
             if old.get(file, {}) != new.get(file, {})
         ]
 
-    def pinned_files(self) -> list[PinnedFile]:
-        """Everything that is approved with the hooks, but for plain folders."""
-        approved = {} if self.before is None else self.before.pins()
+    def files(self) -> list[ReviewedFile]:
+        """Every path that is or was approved."""
+        old, new = self.before.pins() if self.before else {}, self.manifest.pins()
         files = []
-        for path, pin in sorted(self.manifest.pins().items()):
-            if pin.kind is PinKind.FOLDER and pin.link is None:
-                continue
-            size = None
-            if pin.digest in self.copies:
-                size = len(self.copies[pin.digest])
-            elif pin.kind is PinKind.FILE:
-                with suppress(OSError):
-                    size = os.stat(path).st_size  # noqa: PTH116
-            known = Change.SAME if approved.get(path) == pin else Change.CHANGED
-            change = known if path in approved else Change.NEW
-            files.append(PinnedFile(path=path, pin=pin, size=size, change=change))
+        for path in sorted({**old, **new}):
+            before, pin = old.get(path, ABSENT), new.get(path, ABSENT)
+            is_same = before.holds(pin)
+            change = Change.SAME if is_same else Change.CHANGED
+            if path not in new:
+                change = Change.REMOVED
+            elif path not in old:
+                change = Change.NEW
+            files.append(ReviewedFile(path, change, before, pin))
         return files
 
-    def changed_files(self) -> list[tuple[str, Pin, Pin]]:
-        """The paths that changed since they were approved, with old and new pin."""
-        if self.before is None:
-            return []
-        old, new = self.before.pins(), self.manifest.pins()
-        return [
-            (path, old.get(path, ABSENT), new.get(path, ABSENT))
-            for path in differences(old, new)
-        ]
-
-    def content_lines(self, file: PinnedFile) -> list[str]:
+    def content_lines(self, file: ReviewedFile) -> list[str]:
         """The text of a file as it was read for the approval, in lines."""
         text = _text_of(self.copies.get(file.pin.digest), file.pin)
         if text is None:
@@ -263,10 +248,10 @@ class Review(Struct, frozen=True, kw_only=True):
         return _text_lines(text)
 
     def file_diff(
-        self, name: str, old: Pin, new: Pin, *, quick: bool = False
+        self, name: str, file: ReviewedFile, *, quick: bool = False
     ) -> list[str]:
         """The diff of a file, in lines; a note where no line tells the change."""
-        lines = []
+        old, new, lines = file.before, file.pin, []
         if old.kind is not new.kind:
             lines.append(f"was {old.kind}, is {new.kind}")
         if old.link != new.link:
@@ -275,13 +260,17 @@ class Review(Struct, frozen=True, kw_only=True):
             lines.append(f"permissions: were {old.mode:o}, are {new.mode:o}")
         if PinKind.FILE not in {old.kind, new.kind} or old.digest == new.digest:
             return lines
-        before = _text_of(copy_of(old.digest), old)
+        before = _text_of(self.copies_before.get(old.digest), old)
         after = _text_of(self.copies.get(new.digest), new)
         if before is None or after is None:
             return [*lines, "its bytes changed (not text, or too long to show)"]
-        names = (f"{name} (trusted)", f"{name} (now)")
-        old_lines, new_lines = _text_lines(before), _text_lines(after)
-        diff = list(_line_diff(old_lines, new_lines, names, quick=quick))
+        diff = line_diff(
+            _text_lines(before),
+            _text_lines(after),
+            (f"{name} (trusted)", f"{name} (now)"),
+            context=3,
+            quick=quick,
+        )
         return [*lines, *(diff or ["its bytes changed, and no line that can be shown"])]
 
 
@@ -290,18 +279,23 @@ def review_project(project: str) -> Review:
     path, record = record_path(project), None
     if path is not None and record_problem(project) is None:
         record = load_record(path)
-    now = _read_project(project)
+    review = _read_project(project)
     if record is None:
-        return replace(now, is_unchanged=not now.has_hooks)
-    pins, settings = now.manifest.pins(), now.manifest.settings
+        return replace(review, is_unchanged=not review.has_hooks)
+    pins, settings = review.manifest.pins(), review.manifest.settings
     alike = [state for state in record.states if state.settings == settings]
     is_unchanged = (
-        bool(now.layers)
+        bool(review.layers)
         and record.version == VERSION
         and any(not differences(state.pins(), pins) for state in alike)
     )
     before = alike[0] if alike and not is_unchanged else next(iter(record.states), None)
-    return replace(now, before=before, is_unchanged=is_unchanged)
+    return replace(
+        review,
+        before=before,
+        copies_before={} if is_unchanged else load_copies(project),
+        is_unchanged=is_unchanged,
+    )
 
 
 def _read_project(project: str) -> Review:
@@ -349,13 +343,7 @@ def _definitions(layer: SettingsLayer) -> Iterator[Definition]:
             for raw in _objects(group.get("hooks")):
                 alone = {"hooks": {name: [{**group, "hooks": [raw]}]}}
                 for event, parsed, hook in parse_layer(alone, layer.source).hooks():
-                    yield Definition(
-                        event=event,
-                        matcher=parsed.matcher,
-                        hook=hook,
-                        group=others,
-                        raw=raw,
-                    )
+                    yield Definition(event, parsed.matcher, hook, others, raw)
 
 
 def _objects(values: Any) -> list[dict[str, Any]]:
@@ -422,46 +410,39 @@ def _json_lines(value: dict[str, Any]) -> list[str]:
     return msgspec.json.format(encode(value), indent=2).decode().split("\n")
 
 
-def definition_diff(
-    before: list[str], now: list[str], *, quick: bool = False
-) -> list[str]:
-    """The diff of definitions or of other settings, in lines."""
-    names = ("trusted", "now")
-    return list(_line_diff(before, now, names, context=100, quick=quick))
-
-
-def _line_diff(
+def line_diff(
     old: list[str],
     new: list[str],
-    names: tuple[str, str],
+    names: tuple[str, str] = ("trusted", "now"),
     *,
-    context: int = 3,
+    context: int = 100,
     quick: bool = False,
-) -> Iterator[str]:
+) -> list[str]:
     """A unified diff; a quick one, or one of long texts, has a single hunk."""
     if old == new:
-        return
+        return []
     if not quick and max(len(old), len(new)) <= MAX_COMPARED_LINES:
-        yield from unified_diff(old, new, *names, lineterm="", n=context)
-        return
+        return list(unified_diff(old, new, *names, lineterm="", n=context))
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
-    gone, added = (side[head : len(side) - tail] for side in (old, new))
+    removed, added = (lines[head : len(lines) - tail] for lines in (old, new))
     start = max(0, head - context)
-    before, after = old[start:head], old[head + len(gone) :][:context]
+    before, after = old[start:head], old[len(old) - tail :][:context]
     around = len(before) + len(after)
-    yield from (f"--- {names[0]}", f"+++ {names[1]}")
-    sizes = (len(gone) + around, len(added) + around)
-    yield f"@@ -{start + 1},{sizes[0]} +{start + 1},{sizes[1]} @@"
-    marked = ((" ", before), ("-", gone), ("+", added), (" ", after))
-    yield from (f"{mark}{line}" for mark, lines in marked for line in lines)
+    sizes = (len(removed) + around, len(added) + around)
+    marked = ((" ", before), ("-", removed), ("+", added), (" ", after))
+    return [
+        f"--- {names[0]}",
+        f"+++ {names[1]}",
+        f"@@ -{start + 1},{sizes[0]} +{start + 1},{sizes[1]} @@",
+        *(f"{mark}{line}" for mark, lines in marked for line in lines),
+    ]
 
 
 def _common(old: list[str], new: list[str]) -> int:
     """How many lines both start with."""
     pairs = enumerate(zip(old, new, strict=False))
-    different = (at for at, (a, b) in pairs if a != b)
-    return next(different, min(len(old), len(new)))
+    return next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
 def _text_of(content: bytes | None, pin: Pin) -> str | None:
