@@ -453,7 +453,7 @@ def read_part(
     """
     mistakes: list[Mistake] = []
     part: dict[str, Any] = convert(wire, parts[name], mistakes, (name,)) or {}
-    if "config" in part:  # null removes a setting
+    if name == "llm_request" and "config" in part:  # null removes a setting
         removed = {k: None for k, value in wire["config"].items() if value is None}
         part["config"] = removed | part["config"]
     if name == "llm_response":
