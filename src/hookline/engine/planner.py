@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -53,6 +54,10 @@ _TOOL_NAMES = ("tool_name", "our_tool_name")
 """In ``host``: what a coding agent calls the tool, and we, where hooks see its name."""
 
 
+_Plans = dict[str | None, HookPlan | None]
+"""Of one event, by the name that matchers are compared with."""
+
+
 class Judgement(StrEnum):
     """Why a hook runs or not, in the order of the checks."""
 
@@ -80,7 +85,7 @@ class HookPlanner:
     def __init__(self, registry: HookRegistry) -> None:
         self._registry = registry
         self._version = registry.version
-        self._plans: dict[HookEventName, dict[str | None, HookPlan | None]] = {}
+        self._plans: dict[HookEventName, _Plans] = defaultdict(dict)
 
     def plan_for(
         self, event: HookEventName, fields: Mapping[str, Any]
@@ -91,12 +96,14 @@ class HookPlanner:
         """
         name = fields.get(_MATCHED_FIELDS[event])
         if self._version != self._registry.version:
-            self._plans, self._version = {}, self._registry.version
+            self._plans = defaultdict(dict)
+            self._version = self._registry.version
+        plans = self._plans[event]
         # A subclass of str may lie about its hash and get another name's plan.
         is_cacheable = type(name) in _PLAIN_NAMES and "host" not in fields
         if is_cacheable:
             try:
-                return self._plans[event][name]
+                return plans[name]
             except KeyError:  # not planned yet
                 pass
         hooks = self._registry.for_event(event)
@@ -104,7 +111,6 @@ class HookPlanner:
         # Hooks of a dialect are matched by other fields too, such as the MCP server.
         is_cacheable &= not any(hook.config.is_foreign for hook in hooks)
         if is_cacheable and len(name or "") <= MAX_NAME:
-            plans = self._plans.setdefault(event, {})
             if len(plans) >= _MAX_CACHED:  # names come from a model
                 plans.clear()
             plans[name] = plan
