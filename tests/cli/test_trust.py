@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from hookline.settings.fields import HOOK_FIELDS
+from hookline.protocol.convert import keys_of
+from hookline.settings.model import HookConfig
 from tests.support.command_project import PROGRAM, read_terminal
 from tests.support.commandline import run_command
 from tests.support.pins import FOLDER
@@ -100,7 +101,7 @@ def test_review_shows_every_key_that_settings_know() -> None:
     rows = json.loads((FOLDER / "commands/trust.json").read_text())
     row = rows["every key of a definition is shown"]
     (group,) = row["files"][".hookline/settings.json"]["hooks"]["BeforeTool"]
-    assert set(HOOK_FIELDS) <= {*group["hooks"][0], "function"}
+    assert set(keys_of(HookConfig)) <= {*group["hooks"][0], "function"}
 
 
 def test_review_says_what_cannot_be_pinned_or_shown(project: Project) -> None:

@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,10 @@ from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EVENT_FIELDS
 from hookline.settings.check import lint
-from hookline.settings.fields import (
-    GROUP_FIELDS,
-    HOOK_FIELDS,
-    OPTION_FIELDS,
-    ROOT_FIELDS,
-    Field,
-    Report,
-    Severity,
-)
-from hookline.settings.model import HookSource, HookType
+from hookline.settings.model import HookSource, HookType, Problem, Severity
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import parse_text
+from hookline.settings.schema import settings_schema
 
 from .api import Parameters, public_callables
 from .pages import PAGES, ROOT
@@ -228,18 +220,13 @@ def test_every_option_of_a_command_on_the_pages_exists() -> None:
     assert unknown == []
 
 
-def keys(fields: Mapping[str, Field]) -> Iterator[str]:
-    for name, field in fields.items():
-        yield name
-        yield from keys(field.type.fields)
-
-
 def test_every_key_is_on_the_page_of_settings() -> None:
     """No option is undocumented."""
     code = "\n".join(section.code for section in sections(SETTINGS))
-    levels = (ROOT_FIELDS, GROUP_FIELDS, HOOK_FIELDS, OPTION_FIELDS)
-    documented = {key: has_word(code, key) for level in levels for key in keys(level)}
-    assert [key for key, is_there in documented.items() if not is_there] == []
+    schema = settings_schema()
+    levels = [schema, *schema["$defs"].values()]
+    keys = {key for level in levels for key in level.get("properties", ())}
+    assert [key for key in sorted(keys) if not has_word(code, key)] == []
 
 
 OF_CLAUDE = set(CLAUDE_EVENTS) - set(HookEventName)
@@ -270,14 +257,12 @@ def test_settings_on_the_pages_have_no_mistakes() -> None:
     problems: list[str] = []
     for page in PRESENT:
         for settings in settings_on(page):
-            report = Report()
+            found: list[Problem] = []
             managed = '"managed"' in json.dumps(settings)
             source = HookSource.SYSTEM if managed else HookSource.PROJECT
-            parse_layer(settings, source, page_id(page), explicit=True, report=report)
-            lint(settings, None, report)
+            parse_layer(settings, source, page_id(page), explicit=True, problems=found)
+            found += lint(settings, None)
             problems += [
-                str(problem)
-                for problem in report.problems
-                if problem.severity is Severity.ERROR
+                str(problem) for problem in found if problem.severity is Severity.ERROR
             ]
     assert problems == []

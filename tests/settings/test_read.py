@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hookline import Settings, SettingsError
 from hookline.settings import read
-from hookline.settings.read import parse_text, scan_json, scan_toml
+from hookline.settings.read import json_tree, parse_text
 
 
 def write(file: Path, content: str = "{}") -> Path:
@@ -156,21 +156,17 @@ def paths_in(
 
 @settings(max_examples=150, deadline=None)
 @given(values, st.sampled_from([None, 1]), st.booleans())
-def test_line_is_known_of_every_key_and_item(
+def test_place_is_known_of_every_key_and_item(
     value: Any, indent: int | None, ascii_only: bool
 ) -> None:
     """Findings have few keys; and comments change no value."""
     text = json.dumps({"v": value}, indent=indent, ensure_ascii=ascii_only)
-    positions = scan_json(text)
-    assert set(positions.lines) == paths_in({"v": value})
-    assert positions.repeated == ()
-    assert max(positions.lines.values()) <= text.count("\n") + 1
+    offsets = [json_tree(text).offset_of(path) for path in paths_in({"v": value})]
+    assert len(set(offsets)) == len(offsets)
     assert parse_text(f"/* a */ {text} // b", "x.json") == {"v": value}
 
 
-def test_line_of_an_absent_key_is_that_of_what_is_around_it() -> None:
-    """Unknown rather than wrong where there is nothing around it."""
-    positions = scan_json('{\n "a": [1,\n {"b": 1}]}')
-    lines = [positions.line_of(path) for path in ((), ("a", 1, "x", 7), ("x",))]
-    assert lines == [1, 3, 1]
-    assert scan_toml("a = 1").line_of(("b",)) is None
+def test_place_of_an_absent_key_is_that_of_what_is_around_it() -> None:
+    tree = json_tree('{\n "a": [1,\n {"b": 1}]}')
+    offsets = [tree.offset_of(path) for path in ((), ("a", 1, "x", 7), ("x",))]
+    assert offsets == [0, 13, 0]

@@ -17,8 +17,8 @@ HOOK = {"type": "command", "command": "x"}
 HOOK_TYPES = ("command", "worker", "python", "rule", "cedar", "http", "plugin")
 SCHEMA: dict[str, Any] = run_command("schema").json()
 """All of it is in ``tests/pins/commands/check.json``."""
-HOOK_KEYS = sorted(SCHEMA["$defs"]["hook"]["properties"])
-OPTION_KEYS = sorted(SCHEMA["properties"]["hooksConfig"]["properties"])
+HOOK_KEYS = sorted(SCHEMA["$defs"]["HookConfig"]["properties"])
+OPTION_KEYS = sorted(SCHEMA["$defs"]["HooksOptions"]["properties"])
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 

@@ -189,7 +189,7 @@ def _hook_as_data(hook: Any) -> str | dict[str, Any]:
         "sequential": hook.sequential or None,
         "disabled": not hook.enabled or None,
     }
-    config = msgspec.to_builtins(hook.config)
+    config = msgspec.to_builtins(msgspec.structs.asdict(hook.config))
     title = f"{hook.source.value} {hook.event.value} {config.pop('name')}"
     fields = {
         **_different(config, usual_config),
@@ -205,7 +205,8 @@ def _usual() -> tuple[dict[str, Any], dict[str, Any]]:
     hooks = {"BeforeTool": [{"hooks": [PLAIN_HOOK]}]}
     config = Config(settings=Settings.from_mapping({"hooks": hooks}))
     (hook,) = HookSystem(config).get_all_hooks()
-    return msgspec.to_builtins(hook.config), msgspec.to_builtins(hook.options)
+    config = msgspec.to_builtins(msgspec.structs.asdict(hook.config))
+    return config, msgspec.to_builtins(hook.options)
 
 
 def _different(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:

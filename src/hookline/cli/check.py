@@ -11,7 +11,7 @@ from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.settings.check import Checked, Finding, check_file, check_places
-from hookline.settings.fields import Severity
+from hookline.settings.model import Severity
 from hookline.settings.places import (
     FILE_STEM,
     PROJECT_FOLDER,

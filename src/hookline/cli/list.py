@@ -9,8 +9,7 @@ from typing import Any
 from hookline.engine.breaker import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.plan import RegisteredHook
-from hookline.settings.fields import Severity
-from hookline.settings.model import Dialect, TrustStatus
+from hookline.settings.model import Dialect, Severity, TrustStatus
 from hookline.settings.places import find_workspace
 
 from .common import Options, Parser, load_config, log_problems, log_to_stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookline.settings.fields import settings_schema
+from hookline.settings.schema import settings_schema
 
 from .common import Options, Parser
 from .terminal import print_json

@@ -12,15 +12,13 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET
-
 from hookline._internal.log import logger
 from hookline.errors import InvalidHookError
 from hookline.plan import RegisteredHook
+from hookline.protocol.convert import Mistake, convert_value, keys_of
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.values import describe
 from hookline.rules.failure import FAILURE_CONDITIONS
-from hookline.settings.fields import BOOLEAN, HOOK_FIELDS, Report, Severity
 from hookline.settings.load import Settings
 from hookline.settings.model import (
     FailurePolicy,
@@ -28,7 +26,9 @@ from hookline.settings.model import (
     HookSource,
     HookType,
     OnFailure,
+    Severity,
 )
+from hookline.settings.parse import in_full
 
 EventName: TypeAlias = Literal[
     "BeforeTool",
@@ -82,7 +82,8 @@ class Registration:
         self._place = f'hooks.on("{self._event.value}")'
         self._options = self._parsed_options(options)
         if not isinstance(sequential, bool):
-            raise self._mistake(f"sequential: {BOOLEAN.mismatch(sequential)}")
+            got = describe(sequential)
+            raise self._mistake(f"sequential: expected true or false, got {got}")
         self._sequential = sequential
         if not isinstance(matcher, str | None):
             raise self._mistake(f"matcher: expected a string, got {matcher!r}")
@@ -98,19 +99,19 @@ class Registration:
     def _parsed_options(self, options: dict[str, Any]) -> dict[str, Any]:
         parsed: dict[str, Any] = {}
         for parameter, key in _KEYS.items():
-            value, field, report = options[parameter], HOOK_FIELDS[key], Report()
+            value = options[parameter]
             if value is None and parameter in _MAY_BE_NONE:
                 continue
-            option = field.type.parse(value, report)
-            problems = [str(p).replace("ignored: ", "") for p in report.problems]
+            field = keys_of(HookConfig)[key]
+            mistakes: list[Mistake] = []
+            option = convert_value(in_full({key: value})[key], field.type, mistakes, ())
+            problems = [str(mistake) for mistake in mistakes]
             if isinstance(value, dict):
-                unknown = value.keys() - field.type.fields
+                unknown = value.keys() - keys_of(FailurePolicy).keys()
                 problems += [f"unknown cause {cause!r}" for cause in unknown]
-            if option is UNSET:
-                problems = [field.type.mismatch(value)]
             if problems:
                 raise self._mistake(f"{parameter}: {'; '.join(problems)}")
-            parsed[field.attribute or parameter] = option
+            parsed[field.attribute] = option
         condition = parsed.get("condition")
         if condition is not None and condition not in FAILURE_CONDITIONS:
             # Most hosts have no conditions and need not load the expressions.
@@ -131,15 +132,15 @@ class Registration:
     def _check_matcher(self, matcher: str) -> None:
         from hookline.settings.matcher_check import check_matcher
 
-        report = Report()
-        check_matcher(self._event, matcher, None, report)
-        for problem in report.problems:
-            text = problem.message.replace(": compared literally", "")
-            text = text.removeprefix(f"{describe(matcher)}: ")
-            if problem.severity is Severity.ERROR:
-                raise self._mistake(f"matcher {matcher!r}: {text}")
-            if problem.severity is Severity.WARNING:
-                logger.warning("%s: matcher %r: %s", self._place, matcher, text)
+        if (finding := check_matcher(self._event, matcher, None)) is None:
+            return
+        severity, message = finding
+        text = message.replace(": compared literally", "")
+        text = text.removeprefix(f"{describe(matcher)}: ")
+        if severity is Severity.ERROR:
+            raise self._mistake(f"matcher {matcher!r}: {text}")
+        if severity is Severity.WARNING:
+            logger.warning("%s: matcher %r: %s", self._place, matcher, text)
 
     def hook_of(self, function: Any, settings: Settings) -> RegisteredHook:
         """A function as a hook; raises if it cannot be called with the event."""

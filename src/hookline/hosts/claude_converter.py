@@ -17,7 +17,7 @@ from hookline.protocol.dialects import (
     python_expression,
 )
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.settings.fields import is_number
+from hookline.settings.model import is_number
 
 from .converter import Converter, Head, Wire, mapping_of, texts_of
 from .permission_rules import Rule, parse_rules

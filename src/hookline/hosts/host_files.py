@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError, SettingsError
 from hookline.plan import RegisteredHook
-from hookline.settings.fields import KeyPath
+from hookline.protocol.convert import KeyPath
 from hookline.settings.places import Workspace, find_workspace, is_within
 from hookline.settings.read import decode_text, parse_text, read_bytes
 

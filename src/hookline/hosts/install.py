@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from hookline.errors import HooklineError, SettingsError
 from hookline.plan import RegisteredHook
+from hookline.protocol.convert import KeyPath
 from hookline.protocol.events import HookEventName
-from hookline.settings.fields import KeyPath
 from hookline.settings.places import Workspace
 from hookline.settings.read import decode_text
 

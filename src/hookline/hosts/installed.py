@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from hookline.errors import SettingsError
 from hookline.plan import RegisteredHook
 from hookline.settings.check import Finding
-from hookline.settings.fields import Severity
+from hookline.settings.model import Severity
 from hookline.settings.places import Workspace
 from hookline.settings.read import decode_text, read_bytes
 

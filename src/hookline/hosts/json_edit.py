@@ -17,38 +17,15 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import SettingsError
-from hookline.settings.fields import KeyPath, path_text
+from hookline.protocol.convert import KeyPath
+from hookline.settings.model import path_text
 from hookline.settings.read import (
     JSON_LEXEME,
+    Node,
     decode_text,
+    json_tree,
     parse_text,
-    without_comments,
 )
-
-
-class Node(Struct):
-    """A value and where it is in the text."""
-
-    start: int
-    end: int = 0
-    kind: str = ""
-    """``{``, ``[``, or empty for a value that holds no others."""
-    children: list[Child] = []
-
-    def find(self, step: str | int) -> Child | None:
-        """The member of a key, or the item of an index."""
-        if isinstance(step, int):
-            return self.children[step] if step < len(self.children) else None
-        return next((one for one in self.children if one.key == step), None)
-
-
-class Child(Struct):
-    """A member of an object, or an item of an array."""
-
-    key: str | None
-    start: int
-    """Where its key starts, or its value where it has none."""
-    node: Node
 
 
 class JsonText(Struct, frozen=True):
@@ -153,33 +130,8 @@ def parse(text: str, file: str) -> JsonText:
     """Parse the text of a JSON file; comments and trailing commas are fine."""
     body = text.removeprefix("\ufeff")
     value = parse_text(body, file)
-    blank = without_comments(body)
-    return JsonText(text, value, _tree(blank, len(text) - len(body)), file)
-
-
-def _tree(blank: str, offset: int) -> Node:
-    """Where each value of a valid text is."""
-    inside: list[Node] = []
-    key: tuple[str, int] | None = None
-    root = Node(offset)
-    for lexeme, start, end in _lexemes(blank, offset):
-        if lexeme in ("}", "]"):
-            inside.pop().end = end
-        elif lexeme in (":", ","):
-            continue
-        elif inside and inside[-1].kind == "{" and key is None:
-            key = (json.loads(lexeme), start)
-        else:
-            node = Node(start, end, lexeme if lexeme in ("{", "[") else "")
-            if inside:
-                name, where = key or (None, start)
-                inside[-1].children.append(Child(name, where, node))
-            else:
-                root = node
-            key = None
-            if node.kind:
-                inside.append(node)
-    return root
+    blank = " " * (len(text) - len(body)) + body
+    return JsonText(text, value, json_tree(blank), file)
 
 
 def _lexemes(text: str, offset: int = 0) -> Iterator[tuple[str, int, int]]:

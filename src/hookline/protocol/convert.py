@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from types import UnionType
 from typing import (
     Annotated,
@@ -25,7 +25,7 @@ from typing import (
 )
 
 import msgspec
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, Meta, Struct, structs
 
 from .values import describe
 
@@ -81,32 +81,38 @@ def one_of(choices: Iterable[str]) -> Expected:
     return Expected(f"one of {', '.join(words)}", words.__contains__)
 
 
-class Key(Struct, frozen=True):
+class Key:
     """One key of an object."""
 
-    attribute: str
-    """Its name in the typed value."""
-    type: Any
-    is_required: bool
-    is_nullable: bool = False
-    """Whether null counts as absent."""
+    def __init__(self, attribute: str, to: Any, *, is_required: bool) -> None:
+        self.attribute = attribute
+        """Its name in the typed value."""
+        self.type = to
+        self.is_required = is_required
+        self.is_nullable = type(None) in get_args(to)
+        """Whether null counts as absent, in a TypedDict."""
+
+    @cached_property
+    def plan(self) -> _Plan:
+        """How its values are converted, made for the first of them."""
+        return _Plan(self.type)
 
 
 @cache
 def keys_of(to: Any) -> dict[str, Key]:
     """The keys of a Struct or a TypedDict."""
     if issubclass(to, Struct):
-        fields = structs.fields(to)
-        return {f.encode_name: Key(f.name, f.type, f.required) for f in fields}
+        return {
+            field.encode_name: Key(field.name, field.type, is_required=field.required)
+            for field in structs.fields(to)
+        }
     keys: dict[str, Key] = {}
     for name, hint in get_type_hints(to, include_extras=True).items():
         # Where annotations are strings, ``__required_keys__`` alone would have all.
         is_optional = get_origin(hint) is NotRequired
         value_type = get_args(hint)[0] if is_optional else hint
         is_required = name in to.__required_keys__ and not is_optional
-        keys[name] = Key(
-            name, value_type, is_required, type(None) in get_args(value_type)
-        )
+        keys[name] = Key(name, value_type, is_required=is_required)
     return keys
 
 
@@ -128,8 +134,8 @@ def convert(
         if key is None:
             if keeps_unknown and item is not None:
                 values[name] = item
-        elif item is not None or not key.is_nullable:
-            converted = convert_value(item, key.type, mistakes, (*path, name))
+        elif item is not None or not key.is_nullable or not keeps_unknown:
+            converted = _convert(item, key.plan, mistakes, (*path, name))
             if converted is not UNSET:
                 values[key.attribute] = converted
     is_complete = True
@@ -144,9 +150,46 @@ def convert(
 
 def convert_value(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
     """Convert a value of any type; UNSET if it does not fit."""
-    expected, mistakes_before = expected_of(to), len(mistakes)
+    return _convert(value, _Plan(to), mistakes, path)
+
+
+class _Plan:
+    """A type, taken apart once: annotations are slow to hash and to inspect."""
+
+    def __init__(self, to: Any) -> None:
+        plain = _plain(to)
+        self.to = to
+        self.expected = expected_of(to)
+        self.kind: Any = get_origin(plain) or plain
+        members = _members(to)
+        self.members = (self,) if members == (to,) else tuple(map(_Plan, members))
+        arguments = get_args(plain)
+        self.holds_any = bool(arguments) and arguments[-1] is Any
+        is_container = self.kind in (*_COLLECTIONS, dict) and not self.holds_any
+        self.items = (
+            [_Plan(it) for it in arguments if it is not ...] if is_container else []
+        )
+        is_class = isinstance(self.kind, type)
+        self.is_object = is_typeddict(self.kind) or (
+            is_class and issubclass(self.kind, Struct)
+        )
+        self.choices: dict[Any, Any] = {}
+        if is_class and issubclass(self.kind, Enum):
+            self.choices = {choice.value: choice for choice in self.kind}
+        limits = [it for it in getattr(to, "__metadata__", ()) if isinstance(it, Meta)]
+        self.is_bare = self.kind in (str, bool) and not any(
+            it.pattern or it.min_length or it.max_length for it in limits
+        )
+        """Whether the type of a value says all."""
+        if self.items and self.kind is not dict:
+            # The items are converted: what is left is the kind, and its length.
+            self.to = Annotated[self.kind, *limits] if limits else self.kind
+
+
+def _convert(value: Any, plan: _Plan, mistakes: list[Mistake], path: KeyPath) -> Any:
+    expected, mistakes_before = plan.expected, len(mistakes)
     if expected.accepts is None or expected.accepts(value):
-        for member in _members(to):
+        for member in plan.members:
             converted = _convert_member(value, member, mistakes, path)
             if converted is not UNSET:
                 return converted
@@ -155,43 +198,45 @@ def convert_value(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -
     return UNSET
 
 
-def _convert_member(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
+def _convert_member(
+    value: Any, plan: _Plan, mistakes: list[Mistake], path: KeyPath
+) -> Any:
     """Convert a value to one type of a union."""
-    plain, accepts = _plain(to), expected_of(to).accepts
-    kind, arguments = get_origin(plain) or plain, get_args(plain)
+    kind, accepts = plan.kind, plan.expected.accepts
     if kind in (Any, object):
         return value
     if value is None or (accepts is not None and not accepts(value)):
         return UNSET
-    if arguments and arguments[-1] is Any:
+    if plan.is_bare and type(value) is kind:
+        return value
+    if plan.choices and isinstance(value, str):
+        return plan.choices.get(value, UNSET)
+    if plan.holds_any:
         return value if isinstance(value, kind) else UNSET
-    if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Struct)):
+    if plan.is_object:
         if not isinstance(value, Mapping):
             return UNSET
         converted = convert(value, kind, mistakes, path)
         return UNSET if converted is None else converted
-    if kind is dict and isinstance(value, dict):
+    if kind is dict and plan.items and isinstance(value, dict):
         items: dict[Any, Any] = {}
-        name_type, item_type = arguments
+        name_plan, item_plan = plan.items
         for name, item in value.items():
-            if convert_value(name, name_type, [], path) is UNSET:
-                words = expected_of(name_type).words
-                _report(mistakes, (*path, name), f"not {words}")
+            if _convert(name, name_plan, [], path) is UNSET:
+                _report(mistakes, (*path, name), f"not {name_plan.expected.words}")
             else:
-                items[name] = convert_value(item, item_type, mistakes, (*path, name))
+                items[name] = _convert(item, item_plan, mistakes, (*path, name))
         return {name: item for name, item in items.items() if item is not UNSET}
-    if kind in _COLLECTIONS and arguments and isinstance(value, list | tuple):
+    if kind in _COLLECTIONS and plan.items and isinstance(value, list | tuple):
         converted_items = [
-            convert_value(item, arguments[0], mistakes, (*path, index))
+            _convert(item, plan.items[0], mistakes, (*path, index))
             for index, item in enumerate(value)
         ]
         value = [item for item in converted_items if item is not UNSET]
-        # The items are converted: what is left is the kind, and limits of its length.
-        to = Annotated[kind, *to.__metadata__] if hasattr(to, "__metadata__") else kind
     if kind is int and isinstance(value, float) and value.is_integer():
         value = int(value)  # as in JSON Schema
     try:
-        converted = msgspec.convert(value, to)
+        converted = msgspec.convert(value, plan.to)
     except msgspec.ValidationError:
         return UNSET
     # 5 stays 5, for messages.

@@ -1,6 +1,8 @@
 """What ``hookline check`` finds in settings files, beyond what parsing them reports.
 
-Nothing is imported or run: people check projects that they do not trust.
+Nothing is imported or run: people check projects that they do not trust. Each function
+that yields problems looks for one kind of mistake in one hook; ``lint`` and
+``undecidable`` walk the hooks.
 """
 
 from __future__ import annotations
@@ -8,16 +10,19 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct, structs
 
 from hookline.errors import MissingExtraError, SettingsError, nearest
+from hookline.protocol.convert import KeyPath, keys_of
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EVENT_FIELDS
 from hookline.protocol.outputs import read_output
@@ -46,50 +51,36 @@ from hookline.shell.uses import Form, Role, modules_beside
 from hookline.shell.variables import SHELL_VARIABLES, used_variables
 
 from . import headers
-from .fields import (
-    GROUP_FIELDS,
-    HOOK_FIELDS,
-    OPTION_FIELDS,
-    ROOT_FIELDS,
-    Field,
-    KeyPath,
-    Problem,
-    Report,
-    Severity,
-    path_text,
-)
 from .matcher_check import check_matcher
 from .model import (
     FOREIGN_DIALECTS,
     FOREIGN_PREFIXES,
     INVALID_URL,
+    ONLY_FOR,
     TRANSLATED_TYPES,
+    Breaker,
     Dialect,
+    FailurePolicy,
     HookConfig,
+    HookGroup,
+    HooksOptions,
     HookSource,
     HookType,
     OnFailure,
+    Problem,
+    SettingsFile,
+    Severity,
+    TelemetryOptions,
+    path_text,
     shown_url,
 )
 from .parse import key_hint, parse_hook, parse_layer
 from .places import PROJECT_FOLDER, SettingsPlaces, module_folders
 from .policies import cedar_files, find_mistakes
-from .read import parse_text, read_text, scan_json, scan_toml
+from .read import Node, json_tree, parse_text, read_text
 
 _LOOKS_LIKE_SECONDS_BELOW = 100
 _MAX_MODULE_BYTES = 1024 * 1024
-_SHELL_TYPES = (HookType.COMMAND, HookType.WORKER)
-_ONLY_FOR: dict[str, tuple[HookType, ...]] = {
-    "command": (*_SHELL_TYPES, HookType.PLUGIN),
-    "function": (HookType.PYTHON, HookType.PLUGIN),
-    **dict.fromkeys(("when", "then"), (HookType.RULE,)),
-    **dict.fromkeys(("policies", "entities", "schema", "principal"), (HookType.CEDAR,)),
-    **dict.fromkeys(("url", "headers", "allowedEnv"), (HookType.HTTP,)),
-    **dict.fromkeys(("shell", "envPolicy"), _SHELL_TYPES),
-    "env": (*_SHELL_TYPES, HookType.HTTP),  # has words of its own
-    "expect": (*_SHELL_TYPES, HookType.HTTP),
-    "pool": (HookType.WORKER,),
-}
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -97,6 +88,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     file: str
     line: int | None = None
+    """None in TOML, whose parser does not say where a value is."""
     column: int | None = None
     severity: Severity
     where: str = ""
@@ -142,7 +134,7 @@ def check_file(
     elif project_dir is None and not sources:
         project_dir = folder.parent if is_project else Path.cwd()
     project = None if project_dir is None else str(project_dir.absolute())
-    findings = _findings(file, sources[0] if sources else source, project)
+    findings = _findings(str(file), sources[0] if sources else source, project)
     return Checked((str(file),), tuple(findings))
 
 
@@ -161,42 +153,46 @@ def check_places(places: SettingsPlaces) -> Checked:
             if file is not None:
                 files.append(file)
                 # User and system settings belong to no project that has files.
-                findings += _findings(Path(file), place.source, place.project)
+                findings += _findings(file, place.source, place.project)
     return Checked(tuple(files), tuple(findings))
 
 
-def _findings(file: Path, source: HookSource, project: str | None) -> list[Finding]:
+def _findings(file: str, source: HookSource, project: str | None) -> list[Finding]:
     try:
         text = read_text(file)
         raw = parse_text(text, file)
     except SettingsError as error:
-        return [_unusable(error, str(file))]
-    positions = scan_toml(text) if file.suffix == ".toml" else scan_json(text)
-    report = Report()
-    parse_layer(raw, source, str(file), report=report)
-    lint(raw, project, report)
-    for path in positions.repeated:
-        report.at(*path).add("repeated key: only its last value counts")
-    errors = {
-        (problem.path, problem.message)
-        for problem in report.problems
-        if problem.severity is Severity.ERROR
+        return [_unusable(error, file)]
+    tree = None if file.endswith(".toml") else json_tree(text)
+    problems: list[Problem] = []
+    parse_layer(raw, source, file, problems=problems)
+    problems += lint(raw, project)
+    problems += _repeated_keys(tree) if tree else ()
+    is_error = {
+        (it.path, it.message) for it in problems if it.severity is Severity.ERROR
     }
-    findings = [
-        Finding(
-            file=str(file),
-            line=positions.line_of(problem.path),
-            column=positions.column_of(problem.path),
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    findings = []
+    for problem in problems:
+        # What loading only warns of may be an error here.
+        key = (problem.path, problem.message)
+        if problem.severity is not Severity.ERROR and key in is_error:
+            continue
+        line = column = None
+        if tree is not None:
+            offset = tree.offset_of(problem.path)
+            line = bisect_right(starts, offset)
+            column = offset - starts[line - 1] + 1
+        finding = Finding(
+            file=file,
+            line=line,
+            column=column,
             severity=problem.severity,
             where=path_text(problem.path),
             message=problem.message,
             rule=_rule_of(problem.path),
         )
-        for problem in report.problems
-        # What loading only warns of may be an error here.
-        if problem.severity is Severity.ERROR
-        or (problem.path, problem.message) not in errors
-    ]
+        findings.append(finding)
     return sorted(findings, key=lambda finding: finding.line or 0)
 
 
@@ -211,75 +207,123 @@ def _unusable(error: SettingsError, file: str) -> Finding:
     )
 
 
+def _repeated_keys(tree: Node) -> Iterator[Problem]:
+    """Report keys that an object has more than once, where the object counts."""
+    remaining: list[tuple[KeyPath, Node]] = [((), tree)]
+    while remaining:
+        path, node = remaining.pop()
+        counts = Counter(child.key for child in node.children)
+        for index, child in enumerate(node.children):
+            if child.key is None:
+                remaining.append(((*path, index), child.node))
+            elif node.find(child.key) is child:
+                remaining.append(((*path, child.key), child.node))
+                if counts[child.key] > 1:
+                    message = "repeated key: only its last value counts"
+                    yield Problem((*path, child.key), message)
+
+
 def _rule_of(path: KeyPath) -> str:
-    level, fields = "settings", ROOT_FIELDS
+    struct: type[Struct] = SettingsFile
+    level = "settings"
     match path:
         case ("hooksConfig", str() as key, *_):
-            level, fields = "config", OPTION_FIELDS
+            level, struct = "config", HooksOptions
         case ("hooks", _, int(), "hooks", int(), str() as key, *_):
-            level, fields = "hook", HOOK_FIELDS
+            level, struct = "hook", HookConfig
         case ("hooks", _, int(), str() as key, *_):
-            level, fields = "group", GROUP_FIELDS
+            level, struct = "group", HookGroup
         case ("hooks", str() as event) if event not in list(HookEventName):
             return "unknown-event"
         case ("hooks", *_) | ():
             return "hooks"
         case (key, *_):
             pass
-    return f"{level}-{key}" if key in fields else "unknown-key"
+    return f"{level}-{key}" if key in keys_of(struct) else "unknown-key"
 
 
-def lint(raw: Mapping[str, Any], project: str | None, report: Report) -> None:
-    """Report what looks wrong; files are only checked where the project is known."""
-    _check_keys(raw, ROOT_FIELDS, report)
+class _Hook(Struct, frozen=True):
+    """One hook, and where it is."""
+
+    raw: dict[str, Any]
+    config: HookConfig
+    event: HookEventName
+    folder: str | None
+    """Its project, or where relative paths of policies start."""
+    path: KeyPath
+
+    def error(
+        self, message: str, *keys: str | int, of_machine: bool = False
+    ) -> Problem:
+        """What cannot work."""
+        return Problem((*self.path, *keys), message, of_machine=of_machine)
+
+    def warning(self, message: str, *keys: str | int) -> Problem:
+        """What has no effect, or another one than its author thinks."""
+        return Problem((*self.path, *keys), message, Severity.WARNING)
+
+
+def lint(raw: dict[str, Any], project: str | None) -> Iterator[Problem]:
+    """What looks wrong; files are only checked where the project is known."""
+    yield from _unknown_keys(raw, SettingsFile, ())
+    yield from _unknown_keys(raw.get("hooksConfig"), HooksOptions, ("hooksConfig",))
+    for _, group, path in _groups(raw):
+        yield from _unknown_keys(group, HookGroup, path)
+        for hook, at in _objects(group.get("hooks"), (*path, "hooks")):
+            yield from _unknown_keys(hook, HookConfig, at)
     options = raw.get("hooksConfig")
-    if isinstance(options, dict):
-        _check_keys(options, OPTION_FIELDS, report.at("hooksConfig"))
-        if options.get("telemetry") and not _is_installed("opentelemetry.trace"):
-            missing = MissingExtraError("otel", "opentelemetry-api")
-            telemetry = report.at("hooksConfig", "telemetry")
-            telemetry.add(f"ignored: {missing}", Severity.WARNING)
-    for event, group, there in _groups(raw, report):
-        _check_keys(group, GROUP_FIELDS, there)
-        for raw_hook, at_hook in _objects(group.get("hooks"), there.at("hooks")):
-            _check_keys(raw_hook, HOOK_FIELDS, at_hook)
-            if hook := _parsed(raw_hook, event, project, at_hook):
-                _check_hook(hook)
-                _check_decisions(hook)
+    telemetry = options.get("telemetry") if isinstance(options, dict) else None
+    if telemetry and not _is_installed("opentelemetry.trace"):
+        message = f"ignored: {MissingExtraError('otel', 'opentelemetry-api')}"
+        yield Problem(("hooksConfig", "telemetry"), message, Severity.WARNING)
+    yield from _hook_problems(raw, project, (*_LOOKS, *_DECISIONS))
 
 
-def undecidable(raw: Mapping[str, Any], folder: str | None) -> list[Problem]:
+def undecidable(raw: dict[str, Any], folder: str | None) -> list[Problem]:
     """What in settings could never decide anything, on whatever machine.
 
     ``folder`` is where relative paths of policies start.
     """
-    report = Report()
-    for event, group, there in _groups(raw, report):
-        for raw_hook, at_hook in _objects(group.get("hooks"), there.at("hooks")):
-            if hook := _parsed(raw_hook, event, folder, at_hook):
-                _check_decisions(hook)
-    errors = (one for one in report.problems if one.severity is Severity.ERROR)
+    problems = _hook_problems(raw, folder, _DECISIONS)
+    errors = (problem for problem in problems if problem.severity is Severity.ERROR)
     return [problem for problem in errors if not problem.of_machine]
 
 
+def _hook_problems(
+    raw: dict[str, Any], folder: str | None, checks: Iterable[_Check]
+) -> Iterator[Problem]:
+    for event, group, path in _groups(raw):
+        raw_hooks = list(_objects(group.get("hooks"), (*path, "hooks")))
+        matcher = group.get("matcher")
+        for dialect in dict.fromkeys(_dialect(hook) for hook, _ in raw_hooks) or (
+            None,
+        ):
+            if finding := check_matcher(event, matcher, dialect):
+                severity, message = finding
+                yield Problem((*path, "matcher"), message, severity)
+        for raw_hook, at in raw_hooks:
+            config = parse_hook(raw_hook, HookSource.PROJECT, [])
+            if config is not None:
+                hook = _Hook(raw_hook, config, event, folder, at)
+                for check in checks:
+                    yield from check(hook)
+
+
 def _groups(
-    raw: Mapping[str, Any], report: Report
-) -> Iterator[tuple[HookEventName, dict[str, Any], Report]]:
-    """The groups of hooks, each with a report; their matchers are checked."""
+    raw: dict[str, Any],
+) -> Iterator[tuple[HookEventName, dict[str, Any], KeyPath]]:
     events = raw.get("hooks")
-    groups_of = events if isinstance(events, dict) else {}
+    if not isinstance(events, dict):
+        return
     for event in HookEventName:
-        for group, there in _objects(groups_of.get(event), report.at("hooks", event)):
-            hooks = [hook for hook, _ in _objects(group.get("hooks"), there)]
-            for dialect in dict.fromkeys(map(_dialect, hooks)) or (None,):
-                check_matcher(event, group.get("matcher"), dialect, there.at("matcher"))
-            yield event, group, there
+        for group, path in _objects(events.get(event), ("hooks", event.value)):
+            yield event, group, path
 
 
-def _objects(value: object, report: Report) -> Iterator[tuple[dict[str, Any], Report]]:
-    for index, item in enumerate(value if isinstance(value, list | tuple) else ()):
+def _objects(value: object, path: KeyPath) -> Iterator[tuple[dict[str, Any], KeyPath]]:
+    for index, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
-            yield item, report.at(index)
+            yield item, (*path, index)
 
 
 def _dialect(hook: dict[str, Any]) -> str | None:
@@ -289,33 +333,6 @@ def _dialect(hook: dict[str, Any]) -> str | None:
     return dialect if is_foreign else None
 
 
-class _Hook(Struct, frozen=True):
-    """One hook, and where to report on it."""
-
-    raw: dict[str, Any]
-    config: HookConfig
-    event: HookEventName
-    folder: str | None
-    """Its project, or where relative paths of policies start."""
-    report: Report
-
-    def warn(self, key: str, message: str) -> None:
-        """Report what has no effect, or another one than its author thinks."""
-        self.report.at(key).add(message, Severity.WARNING)
-
-
-def _parsed(
-    raw: dict[str, Any], event: HookEventName, folder: str | None, report: Report
-) -> _Hook | None:
-    config = parse_hook(raw, HookSource.PROJECT, Report())
-    if config is not None:
-        return _Hook(raw, config, event, folder, report)
-    url = raw.get("url")
-    if raw.get("type") == HookType.HTTP and isinstance(url, str) and url.strip():
-        _check_url(url, report.at("url"))
-    return None
-
-
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
@@ -323,72 +340,81 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def _check_keys(
-    raw: Mapping[str, Any], fields: Mapping[str, Field], report: Report
-) -> None:
-    for key, value in raw.items():
-        field = fields.get(key)
-        if field is None:
-            hint = key_hint(key, fields) or f"one of {', '.join(fields)}"
-            report.at(key).add(f"unknown key {describe(key)}: {hint}")
-        elif field.type.fields and isinstance(value, dict):
-            _check_keys(value, field.type.fields, report.at(key))
+_NESTED: dict[str, type[Struct]] = {
+    "onError": FailurePolicy,
+    "breaker": Breaker,
+    "telemetry": TelemetryOptions,
+}
 
 
-def _check_hook(hook: _Hook) -> None:
-    """Report what looks wrong with one hook; files where the project is known."""
-    config, kind = hook.config, hook.config.type
-    if config.timeout_ms < _LOOKS_LIKE_SECONDS_BELOW:
-        seconds = describe(config.timeout_ms)
-        # A function in this process can be that fast; starting a process takes longer.
-        is_function = kind is HookType.PYTHON
-        hook.report.at("timeout").add(
-            f"{seconds} looks like seconds: it is in milliseconds, "
-            f"for {seconds} s write {describe(int(config.timeout_ms * 1000))}",
-            Severity.WARNING if is_function else Severity.ERROR,
+def _unknown_keys(raw: object, level: type[Struct], path: KeyPath) -> Iterator[Problem]:
+    known = keys_of(level)
+    for key, value in raw.items() if isinstance(raw, dict) else ():
+        if key not in known:
+            hint = key_hint(key, level) or f"one of {', '.join(known)}"
+            yield Problem((*path, key), f"unknown key {describe(key)}: {hint}")
+        elif key in _NESTED:
+            yield from _unknown_keys(value, _NESTED[key], (*path, key))
+
+
+def _check_timeout(hook: _Hook) -> Iterator[Problem]:
+    timeout_ms = hook.config.timeout_ms
+    if timeout_ms < _LOOKS_LIKE_SECONDS_BELOW:
+        seconds, meant = describe(timeout_ms), describe(int(timeout_ms * 1000))
+        message = (
+            f"{seconds} looks like seconds: it is in milliseconds, for {seconds} s"
         )
-    if kind in _SHELL_TYPES and config.command is not None:
-        _check_command(hook, config.command)
-    if kind is HookType.PYTHON and config.function and hook.folder:
-        _check_function(config.function, hook.folder, hook.report.at("function"))
-    for name in risky_variables(config.env):
-        message = "changes which programs or files the command uses"
-        hook.report.at("env", name).add(message, Severity.WARNING)
-    if config.shell is not None and config.shell.startswith("/"):
-        shell = ExecutedFile(config.shell, is_program=True)
-        if problem := script_problem(shell, "/"):
-            hook.report.at("shell").add(problem)
-    if config.trust_files:
-        _check_trust_files(hook, hook.raw["trustFiles"])
+        # A function in this process can be that fast; starting a process takes longer.
+        is_function = hook.config.type is HookType.PYTHON
+        report = hook.warning if is_function else hook.error
+        yield report(f"{message} write {meant}", "timeout")
+
+
+def _check_keys_without_effect(hook: _Hook) -> Iterator[Problem]:
+    config, kind = hook.config, hook.config.type
     for key in hook.raw:
-        if kind not in _ONLY_FOR.get(key, (kind,)):
-            hook.warn(key, f"has no effect on a {kind} hook")
+        if kind not in ONLY_FOR.get(key, (kind,)):
+            yield hook.warning(f"has no effect on a {kind} hook", key)
     if config.is_async and OnFailure.BLOCK in structs.astuple(config.on_error):
-        hook.warn("onError", "has no effect: nobody waits for an async hook")
+        message = "has no effect: nobody waits for an async hook"
+        yield hook.warning(message, "onError")
     if config.dialect is Dialect.OPA and kind is not HookType.HTTP:
         message = "has no effect: only http hooks ask Open Policy Agent"
-        hook.warn("dialect", message)
+        yield hook.warning(message, "dialect")
     elif config.dialect in FOREIGN_DIALECTS and not config.is_foreign:
         message = f"has no effect on a {kind} hook: it sees Hookline's names"
-        hook.warn("dialect", message)
+        yield hook.warning(message, "dialect")
     if config.standby and (kind is not HookType.COMMAND or config.is_async):
         why = "not waited for" if config.is_async else f"no command, but a {kind}"
-        hook.warn("standby", f"no effect: the hook is {why}")
+        yield hook.warning(f"no effect: the hook is {why}", "standby")
+    if kind is HookType.HTTP and config.env:
+        message = "has no effect on an http hook: headers use the host's variables"
+        yield hook.warning(message, "env")
 
 
-def _check_trust_files(hook: _Hook, names: Iterable[object]) -> None:
-    for index, name in enumerate(names):
-        if not isinstance(name, str) or name not in hook.config.trust_files:
+def _check_environment(hook: _Hook) -> Iterator[Problem]:
+    for name in risky_variables(hook.config.env):
+        message = "changes which programs or files the command uses"
+        yield hook.warning(message, "env", name)
+    shell = hook.config.shell
+    if shell is not None and shell.startswith("/"):
+        problem = script_problem(ExecutedFile(shell, is_program=True), "/")
+        if problem is not None:
+            yield hook.error(problem, "shell")
+
+
+def _check_trust_files(hook: _Hook) -> Iterator[Problem]:
+    for index, name in enumerate(hook.raw.get("trustFiles", ())):
+        if name not in hook.config.trust_files:
             continue
         path = os.path.join(hook.folder or "", name)  # noqa: PTH118 - a string
-        is_certain = path.startswith("/") and "$" not in name
-        report = hook.report.at("trustFiles", index)
+        is_certain = path.startswith("/") and "$" not in name and name[0] != "~"
         if name.startswith("!"):
             if f"/{PROJECT_FOLDER}/" in f"/{name[1:].removeprefix('./')}/":
                 message = f"has no effect: everything in {PROJECT_FOLDER} is pinned"
-                report.add(f"{describe(name)} {message}", Severity.WARNING)
-        elif is_certain and name[0] != "~" and not os.path.exists(path):  # noqa: PTH110
-            report.add(f"{describe(name)} does not exist")
+                yield hook.warning(f"{describe(name)} {message}", "trustFiles", index)
+        elif is_certain and not os.path.exists(path):  # noqa: PTH110
+            yield hook.error(f"{describe(name)} does not exist", "trustFiles", index)
 
 
 _ALWAYS_SET = frozenset(
@@ -413,62 +439,23 @@ _SLOW_TO_START = {
 }
 
 
-def _check_command(hook: _Hook, command: str) -> None:
-    config, project = hook.config, hook.folder
-    for file in executed_files(command, project):
+def _check_command(hook: _Hook) -> Iterator[Problem]:
+    """Report commands that cannot start, and code that an approval cannot pin."""
+    command, project = _shell_command(hook), hook.folder
+    for file in executed_files(command, project) if command else ():
         if project is None and not file.path.startswith("/"):
             continue  # it depends on the project
         if problem := script_problem(file, project or "/"):
-            hook.report.at("command").add(problem)
-    is_listed = any(not name.startswith("!") for name in config.trust_files)
-    if project is not None and not is_listed:
-        _check_pinning(hook, command, project)
-
-    # A variable that nothing sets is an empty text for the command.
-    if config.shell is None or Path(config.shell).name in POSIX_SHELLS:
-        hidden = FOREIGN_PREFIXES.get(config.dialect, ())
-        usual = {*_ALWAYS_SET, *os.environ, *_SET_BY_DIALECT.get(config.dialect, ())}
-        names = {name for name in usual if not name.startswith(hidden)}
-        names |= {*SHELL_VARIABLES, *config.env}
-        if (config.dialect, hook.event) == (Dialect.CLAUDE, HookEventName.SessionStart):
-            names.add("CLAUDE_ENV_FILE")  # Claude Code sets it there
-        is_named = config.name == hook.raw.get("name")
-        title = f"hook {describe(config.name)} uses" if is_named else "uses"
-        for name in used_variables(command):
-            todo = 'set it in "env" of the hook'
-            why = f"nothing sets: {_ADVICE.get(name, todo)}"
-            if name.startswith(hidden):
-                dialect = f'"dialect": {describe(hook.raw["dialect"])}'
-                why = f"hooks with {dialect} do not see: {todo}"
-            if name not in names:
-                hook.warn("command", f"{title} ${name}, which {why}")
-
-    traits = TRAITS[hook.event]
-    is_frequent = traits.matched_field == "tool_name" or traits.model_fields
-    is_cold = config.type is HookType.COMMAND and not config.standby
-    if is_frequent and is_cold and not config.is_async:
-        languages = [
-            language
-            for name in programs(re.sub(_PYTHON_VARIABLE, "python3", command))
-            for language, pattern in _SLOW_TO_START.items()
-            if re.fullmatch(pattern, name)
-        ]
-        if languages:
-            hook.report.at("command").add(
-                f"starts {languages[0]} for every {hook.event}: "
-                '"type": "worker" or "standby": 1 saves its start-up time',
-                Severity.HINT,
-            )
-
-
-def _check_pinning(hook: _Hook, command: str, project: str) -> None:
-    """Warn about code that an approval cannot pin."""
+            yield hook.error(problem, "command")
+    is_listed = any(not name.startswith("!") for name in hook.config.trust_files)
+    if not command or project is None or is_listed:
+        return
     env = hook.config.env
-    known = {**project_variables(project), "HOOKLINE_PYTHON": "python3", **env}
-    for use in command_files(command, project, known, hook.config.shell, env):
+    values = {**project_variables(project), "HOOKLINE_PYTHON": "python3", **env}
+    for use in command_files(command, project, values, hook.config.shell, env):
         if use.why:
             message = f"{use.path[:500]!r} cannot be pinned by trust: {use.why}"
-            hook.warn("command", message)
+            yield hook.warning(message, "command")
             continue
         is_python = use.role is Role.CODE and use.form is Form.PYTHON
         is_pinned = use.path.startswith(f"{project}/{PROJECT_FOLDER}/")
@@ -476,12 +463,58 @@ def _check_pinning(hook: _Hook, command: str, project: str) -> None:
         if module and use.path.startswith(f"{project}/") and not is_pinned:
             paths = (use.path, module)
             script, other = (describe(os.path.relpath(p, project)) for p in paths)
-            hook.warn(
-                "command",
+            yield hook.warning(
                 f"{script} can import the modules beside it, such as {other}, and "
                 "those it does not name are not pinned by trust: move them into "
                 f"{PROJECT_FOLDER}, or list them in trustFiles",
+                "command",
             )
+
+
+def _shell_command(hook: _Hook) -> str:
+    is_shell = hook.config.type in (HookType.COMMAND, HookType.WORKER)
+    return (hook.config.command or "") if is_shell else ""
+
+
+def _check_variables(hook: _Hook) -> Iterator[Problem]:
+    """Report variables that nothing sets: an empty text for the command."""
+    config, command = hook.config, _shell_command(hook)
+    if config.shell is not None and Path(config.shell).name not in POSIX_SHELLS:
+        return
+    hidden = FOREIGN_PREFIXES.get(config.dialect, ())
+    usual = {*_ALWAYS_SET, *os.environ, *_SET_BY_DIALECT.get(config.dialect, ())}
+    names = {name for name in usual if not name.startswith(hidden)}
+    names |= {*SHELL_VARIABLES, *config.env}
+    if (config.dialect, hook.event) == (Dialect.CLAUDE, HookEventName.SessionStart):
+        names.add("CLAUDE_ENV_FILE")  # Claude Code sets it there
+    is_named = config.name == hook.raw.get("name")
+    title = f"hook {describe(config.name)} uses" if is_named else "uses"
+    for name in used_variables(command) if command else ():
+        if name in names:
+            continue
+        todo = 'set it in "env" of the hook'
+        why = f"nothing sets: {_ADVICE.get(name, todo)}"
+        if name.startswith(hidden):
+            dialect = f'"dialect": {describe(hook.raw["dialect"])}'
+            why = f"hooks with {dialect} do not see: {todo}"
+        yield hook.warning(f"{title} ${name}, which {why}", "command")
+
+
+def _check_start(hook: _Hook) -> Iterator[Problem]:
+    """Report interpreters that are started for each call of a tool or model."""
+    config, traits = hook.config, TRAITS[hook.event]
+    is_frequent = traits.matched_field == "tool_name" or traits.model_fields
+    is_cold = config.type is HookType.COMMAND and not config.standby
+    if not (is_frequent and is_cold and not config.is_async):
+        return
+    command = re.sub(_PYTHON_VARIABLE, "python3", config.command or "")
+    for name in programs(command):
+        for language, pattern in _SLOW_TO_START.items():
+            if re.fullmatch(pattern, name):
+                message = f"starts {language} for every {hook.event}: "
+                message += '"type": "worker" or "standby": 1 saves its start-up time'
+                yield Problem((*hook.path, "command"), message, Severity.HINT)
+                return
 
 
 _RISKY_NAMES = """
@@ -510,24 +543,27 @@ def risky_variables(env: Iterable[str]) -> list[str]:
     ]
 
 
-def _check_function(function: str, project: str, report: Report) -> None:
+def _check_function(hook: _Hook) -> Iterator[Problem]:
     """Report a function that its module in the project does not have.
 
     A module that is not in the project may be installed where the agent runs.
     """
+    function, project = hook.config.function, hook.folder
+    if hook.config.type is not HookType.PYTHON or not function or not project:
+        return
     module, _, name = function.partition(":")
-    stems = [f"{one}/{module.replace('.', '/')}" for one in module_folders(project)]
+    stems = [f"{it}/{module.replace('.', '/')}" for it in module_folders(project)]
     files = [f"{stem}{end}" for stem in stems for end in ("/__init__.py", ".py")]
     file = next(filter(os.path.isfile, files), None)
     if file is None:
         return
-    shown = os.path.relpath(file, project)
+    label = os.path.relpath(file, project)
     try:
         with open(file, "rb") as opened:  # noqa: PTH123 - a string
             text = opened.read(_MAX_MODULE_BYTES).decode(errors="replace")
         ast.parse(text)
     except SyntaxError as error:
-        report.add(f"{shown}, line {error.lineno}: {error.msg}")
+        yield hook.error(f"{label}, line {error.lineno}: {error.msg}", "function")
         return
     except (OSError, ValueError, RecursionError, MemoryError):
         return  # loading it will say more
@@ -536,105 +572,53 @@ def _check_function(function: str, project: str, report: Report) -> None:
         return
     near = nearest(name, words)
     hint = f": did you mean {near!r}?" if near else ""
-    message = f"{shown} has no function {describe(name)}{hint}"
-    report.add(message, Severity.WARNING)
+    yield hook.warning(f"{label} has no function {describe(name)}{hint}", "function")
 
 
-def _check_decisions(hook: _Hook) -> None:
-    """Report what a hook could never decide by: expressions, policies, addresses."""
-    config, report = hook.config, hook.report
-    if config.type is HookType.CEDAR:
-        _check_policies(hook)
-    if config.type is HookType.HTTP:
-        _check_http(hook)
-    if config.condition is not None and config.condition not in FAILURE_CONDITIONS:
-        _check_expression(config.condition, hook.event, report.at("if"))
-    if config.type is HookType.RULE:
-        _check_expression(config.when or "", hook.event, report.at("when"))
-        for path, text in _texts(config.then or {}, ("then",)):
-            for _, source in expressions_in(text):
-                inside = report.at(*path)
-                _check_expression(source.strip(), hook.event, inside, source)
-        output, problems = read_output(_literal(config.then or {}), hook.event)
-        if output.unreadable is not None:
-            report.at("then").add(output.unreadable)
-        for problem in problems:
-            hook.warn("then", problem)
-
-
-def _check_policies(hook: _Hook) -> None:
+def _check_policies(hook: _Hook) -> Iterator[Problem]:
+    if hook.config.type is not HookType.CEDAR:
+        return
     if not TRAITS[hook.event].can_block:
         message = f"{hook.event} cannot be blocked: what the policies deny goes on"
-        hook.warn("policies", message)
+        yield hook.warning(message, "policies")
     try:
         files = cedar_files(hook.config, hook.folder)
         keys = {file.path: file.key for file in files}
-        for problem in find_mistakes(files):
-            key = keys.get(problem.file or "", "policies")
-            hook.report.at(key).add(str(problem))
+        for mistake in find_mistakes(files):
+            yield hook.error(str(mistake), keys.get(mistake.file or "", "policies"))
     except MissingExtraError as error:
         message = f"{error}; until then the hook fails"
-        hook.report.at("type").add(message, of_machine=True)
+        yield hook.error(message, "type", of_machine=True)
     except SettingsError:
         return  # a relative path, which is reported with the other keys
 
 
-def _check_http(hook: _Hook) -> None:
-    config, url = hook.config, hook.config.url or ""
+def _check_url(hook: _Hook) -> Iterator[Problem]:
+    url = hook.config.url
+    if hook.config.type is not HookType.HTTP or url is None:
+        return
     if not _is_installed("httpx"):
         message = str(MissingExtraError("http", "httpx"))
-        hook.report.at("type").add(message, of_machine=True)
-    _check_url(url, hook.report.at("url"))
-    if "/v1/data/" in url and config.dialect is not Dialect.OPA:
+        yield hook.error(message, "type", of_machine=True)
+    if "/v1/data/" in url and hook.config.dialect is not Dialect.OPA:
         message = 'looks like Open Policy Agent, whose answers need "dialect": "opa"'
-        hook.warn("url", message)
-    if config.env:
-        message = "has no effect on an http hook: headers use the host's variables"
-        hook.warn("env", message)
-    # As written: those that are dropped have to be mended too.
-    written = hook.raw.get("headers") if config.headers or "headers" in hook.raw else {}
-    items = written.items() if isinstance(written, dict) else ()
-    texts = {name: value for name, value in items if isinstance(value, str)}
-    if problem := headers.names_problem(config.headers):
-        hook.report.at("headers", problem[0]).add(problem[1])
-    named: set[str] = set()
-    for name, value in texts.items():
-        report = hook.report.at("headers", name)
-        named.update(variables := headers.variables(value))
-        if text := headers.value_problem(value):
-            report.add(text)
-        for variable in variables:
-            if variable not in config.allowed_env:
-                report.add(f"names {describe(variable)}, which is not in allowedEnv")
-            elif not os.environ.get(variable, "").strip():
-                message = f"names {describe(variable)}, which is not set here"
-                report.add(f"{message}: export it", Severity.WARNING)
-        if headers.looks_like_variable(value):
-            message = "is sent as written: a variable is '${NAME}'"
-            report.add(message, Severity.WARNING)
-        elif headers.is_credential(name) and value.strip() and not variables:
-            message = "holds a credential: name a variable, '${NAME}', and list it in"
-            report.add(f"{message} allowedEnv", Severity.WARNING)
-    for name in dict.fromkeys(config.allowed_env):
-        if name not in named:
-            hook.warn("allowedEnv", f"no header names {describe(name)}: remove it")
-
-
-def _check_url(url: str, report: Report) -> None:
+        yield hook.warning(message, "url")
     try:
         parts = urlsplit(url)
         is_valid = shown_url(url) != INVALID_URL and parts.port != 0
     except ValueError:
         is_valid = False
     if not is_valid:
-        report.add("invalid: expected http:// or https://, a host, a port and a path")
+        message = "invalid: expected http:// or https://, a host, a port and a path"
+        yield hook.error(message, "url")
         return
     if "${" in url:
-        report.add("is sent as written: variables are replaced in headers only")
+        message = "is sent as written: variables are replaced in headers only"
+        yield hook.error(message, "url")
     keys = [key for key, value in parse_qsl(parts.query) if value]
     if parts.password or any(map(headers.is_credential, keys)):
         message = "holds a credential: send it in a header, from a variable"
-        report.add(message, Severity.WARNING)
+        yield hook.warning(message, "url")
     host = parts.hostname or ""
     try:
         is_local = host == "localhost" or ip_address(host).is_loopback
@@ -642,7 +626,63 @@ def _check_url(url: str, report: Report) -> None:
         is_local = False  # a name, such as 127.0.0.1.example.com
     if parts.scheme == "http" and not is_local:
         message = "is not encrypted: others can read the events and answer them"
-        report.add(f"{message}: use https", Severity.WARNING)
+        yield hook.warning(f"{message}: use https", "url")
+
+
+def _check_headers(hook: _Hook) -> Iterator[Problem]:
+    config = hook.config
+    if config.type is not HookType.HTTP:
+        return
+    if problem := headers.names_problem(config.headers):
+        yield hook.error(problem[1], "headers", problem[0])
+    # As written: those that are dropped have to be mended too.
+    written = hook.raw.get("headers")
+    variables_in_use: set[str] = set()
+    for name, value in written.items() if isinstance(written, dict) else ():
+        if not isinstance(value, str):
+            continue
+        variables = headers.variables(value)
+        variables_in_use.update(variables)
+        if text := headers.value_problem(value):
+            yield hook.error(text, "headers", name)
+        for variable in variables:
+            message = f"names {describe(variable)}, which is not"
+            if variable not in config.allowed_env:
+                yield hook.error(f"{message} in allowedEnv", "headers", name)
+            elif not os.environ.get(variable, "").strip():
+                message = f"{message} set here: export it"
+                yield hook.warning(message, "headers", name)
+        if headers.looks_like_variable(value):
+            message = "is sent as written: a variable is '${NAME}'"
+            yield hook.warning(message, "headers", name)
+        elif headers.is_credential(name) and value.strip() and not variables:
+            message = "holds a credential: name a variable, '${NAME}', and list it in"
+            yield hook.warning(f"{message} allowedEnv", "headers", name)
+    for name in dict.fromkeys(config.allowed_env):
+        if name not in variables_in_use:
+            message = f"no header names {describe(name)}: remove it"
+            yield hook.warning(message, "allowedEnv")
+
+
+def _check_condition(hook: _Hook) -> Iterator[Problem]:
+    condition = hook.config.condition
+    if condition is not None and condition not in FAILURE_CONDITIONS:
+        yield from _expression_problems(hook, condition, ("if",))
+
+
+def _check_rule(hook: _Hook) -> Iterator[Problem]:
+    if hook.config.type is not HookType.RULE:
+        return
+    yield from _expression_problems(hook, hook.config.when or "", ("when",))
+    then = hook.config.then or {}
+    for path, text in _texts(then, ("then",)):
+        for _, source in expressions_in(text):
+            yield from _expression_problems(hook, source.strip(), path, source)
+    output, problems = read_output(_literal(then), hook.event)
+    if output.unreadable is not None:
+        yield hook.error(output.unreadable, "then")
+    for problem in problems:
+        yield hook.warning(problem, "then")
 
 
 _SHAPES = {
@@ -662,23 +702,23 @@ method todos message subject language code replace_all is_background case_sensit
 """What the tools of coding agents call their inputs: to name the nearest one."""
 
 
-def _check_expression(
-    source: str, event: HookEventName, report: Report, inside: str | None = None
-) -> None:
+def _expression_problems(
+    hook: _Hook, source: str, path: KeyPath, inside: str | None = None
+) -> Iterator[Problem]:
     """Report mistakes in an expression, which may be one ``inside`` a text."""
     start = "" if inside is None else f"in {describe('${' + inside + '}')}: "
     try:
         program = compile_expression(source)
     except EngineMissingError as error:
         if inside is None:  # once for a rule, not for each of its texts
-            report.add(str(error), of_machine=True)
+            yield hook.error(str(error), *path, of_machine=True)
         return
     except ExpressionError as error:
-        report.add(f"{start}{error}")
+        yield hook.error(f"{start}{error}", *path)
         return
-    for path, problem in _doubts(program.uses, event):
-        place = ExpressionError(problem, *program.place_of(*path))
-        report.add(f"{start}{place}", Severity.WARNING)
+    for fields, problem in _doubts(program.uses, hook.event):
+        place = ExpressionError(problem, *program.place_of(*fields))
+        yield hook.warning(f"{start}{place}", *path)
 
 
 def _doubts(
@@ -733,3 +773,24 @@ def _literal(value: Any) -> Any:
         for key, item in value.items()
         if not (isinstance(item, str) and re.fullmatch(r"(?s)\$\{.*\}", item))
     }
+
+
+_Check: TypeAlias = Callable[[_Hook], Iterator[Problem]]
+_LOOKS: tuple[_Check, ...] = (
+    _check_timeout,
+    _check_command,
+    _check_variables,
+    _check_start,
+    _check_function,
+    _check_environment,
+    _check_trust_files,
+    _check_keys_without_effect,
+)
+_DECISIONS: tuple[_Check, ...] = (
+    _check_policies,
+    _check_url,
+    _check_headers,
+    _check_condition,
+    _check_rule,
+)
+"""What a hook could never decide by: policies, addresses, expressions."""

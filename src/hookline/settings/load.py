@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hookline.errors import SettingsError
+from hookline.errors import EncodingError, SettingsError
 from hookline.protocol.results import FailureCause
-from hookline.protocol.values import decode, describe, encode, printable
+from hookline.protocol.values import as_plain, decode, describe, encode, printable
 
 from .model import (
     Breaker,
@@ -179,7 +179,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         if not isinstance(mapping, Mapping):
             raise SettingsError(f"expected a mapping, got {describe(mapping)}")
-        return cls(layers=(parse_layer(mapping, HookSource(source), explicit=True),))
+        try:
+            raw = as_plain(mapping)
+        except EncodingError as error:
+            raise SettingsError(str(error)) from error
+        return cls(layers=(parse_layer(raw, HookSource(source), explicit=True),))
 
     def with_managed(self) -> Self:
         """The same with the managed hooks of this machine, which hold for all settings.

@@ -1,23 +1,62 @@
 """The typed values of settings: hooks, groups, options, layers.
 
 A *layer* is one settings file, or one mapping from an extension; ``Settings`` is all
-layers of a run in priority order.
+layers of a run in priority order. The Structs with a key for each field are the table
+of keys: ``parse`` converts to them, ``hookline check`` knows the keys by them, and the
+JSON Schema is made from them. A hook is one Struct for all types: most keys hold for
+every type, and what has no effect on a type is a finding of ``check``, not an unknown
+key; ``REQUIRED_BY_TYPE`` and ``ONLY_FOR`` say which keys belong to which.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, TypeGuard
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from hookline.protocol.convert import Expected, KeyPath
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
+from hookline.protocol.values import describe
 
 DEFAULT_TIMEOUT_MS = 60_000
+MAX_NUMBER = 2**53
+"""Larger numbers are rejected: clocks and selectors overflow on them."""
+
+
+class Severity(StrEnum):
+    """An error does not work as written; a warning has no effect; a hint is advice."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    HINT = "hint"
+
+
+class Problem(Struct, frozen=True):
+    """One mistake in settings."""
+
+    path: KeyPath
+    message: str
+    severity: Severity = Severity.ERROR
+    of_machine: bool = False
+    """Whether the settings are right, and something is not installed."""
+
+    def __str__(self) -> str:
+        return f"{path_text(self.path)}: {self.message}" if self.path else self.message
+
+
+def path_text(path: KeyPath) -> str:
+    """Format a path as ``hooks.BeforeTool[0].hooks[1]``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            is_plain = step.isprintable() and len(step) <= 80
+            text += f".{step if is_plain else describe(step)}"
+    return text.removeprefix(".")
 
 
 class HookSource(StrEnum):
@@ -114,78 +153,213 @@ class Untrusted(StrEnum):
     BLOCK = "block"
 
 
-class FailurePolicy(Struct, frozen=True):
-    """What each cause of failure means; None leaves it to the layer above."""
-
-    spawn: OnFailure | None = None
-    crash: OnFailure | None = None
-    timeout: OnFailure | None = None
-    output: OnFailure | None = None
-    changed: OnFailure | None = None
-
-    def get(self, cause: FailureCause) -> OnFailure | None:
-        """The setting for one cause, if there is one."""
-        return getattr(self, cause.value)  # type: ignore[no-any-return]
-
-
 class Exporter(StrEnum):
     """Where telemetry goes."""
 
     OTEL = "otel"
 
 
-class TelemetryOptions(Struct, frozen=True):
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is a number that settings may hold; a boolean is not."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= MAX_NUMBER
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether a process can take this text: not blank, no NUL, no surrogate."""
+    return _can_be_passed(value) and bool(value.strip())
+
+
+def _can_be_passed(value: object) -> TypeGuard[str]:
+    try:
+        return isinstance(value, str) and b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_name(value: object) -> bool:
+    return is_text(value) and "=" not in value
+
+
+def _is_function(value: object) -> bool:
+    return is_text(value) and re.fullmatch(_FUNCTION, value) is not None
+
+
+def _is_url(value: object) -> bool:
+    return is_text(value) and re.match(_URL, value) is not None
+
+
+def _says(description: str) -> Meta:
+    return Meta(description=description)
+
+
+def _pattern(pattern: str) -> Meta:
+    return Meta(extra_json_schema={"pattern": pattern})
+
+
+_DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+_FUNCTION = f"^{_DOTTED}:{_DOTTED}$"
+_URL = r"^https?://\S+$"
+
+Text = Annotated[str, _pattern(r"\S"), Expected("some text", is_text)]
+Function = Annotated[
+    str,
+    _pattern(_FUNCTION),
+    Expected("'package.module:name'", _is_function),
+]
+Url = Annotated[
+    str,
+    _pattern(_URL),
+    Expected(
+        "an address that starts with http:// or https://, without blanks",
+        _is_url,
+        is_private=True,
+    ),
+]
+Milliseconds = Annotated[
+    float, Meta(gt=0, le=MAX_NUMBER), Expected("a number of milliseconds above 0")
+]
+Count = Annotated[int, Meta(ge=0, le=MAX_NUMBER), Expected("an integer of at least 0")]
+Positive = Annotated[
+    int, Meta(ge=1, le=MAX_NUMBER), Expected("an integer of at least 1")
+]
+Texts = Annotated[tuple[Text, ...], Expected("a list of strings")]
+_Name = Annotated[
+    str,
+    _pattern("^[^=]+$"),
+    Expected("a valid name of an environment variable", _is_name),
+]
+_Value = Annotated[str, Expected("text or a number", _can_be_passed)]
+_Secret = Annotated[str, Expected("text or a number", _can_be_passed, is_private=True)]
+Environment = Annotated[dict[_Name, _Value], Expected("an object of names and values")]
+Headers = Annotated[
+    dict[_Name, _Secret], Expected("an object of names and values", is_private=True)
+]
+
+
+class FailurePolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What each cause of failure means; None leaves it to the layer above."""
+
+    spawn: Annotated[
+        OnFailure | None, _says("It cannot be started (also exit 126 and 127).")
+    ] = None
+    crash: Annotated[
+        OnFailure | None, _says("It exits with a status other than 0 and 2.")
+    ] = None
+    timeout: Annotated[OnFailure | None, _says("It does not end in time.")] = None
+    output: Annotated[
+        OnFailure | None, _says("Its output is truncated, or not the expected JSON.")
+    ] = None
+    changed: Annotated[
+        OnFailure | None, _says("A project hook changed since it was approved.")
+    ] = None
+
+    def get(self, cause: FailureCause) -> OnFailure | None:
+        """The setting for one cause, if there is one."""
+        return getattr(self, cause.value)  # type: ignore[no-any-return]
+
+
+OnError = Annotated[FailurePolicy, Expected("'allow', 'block' or an object of causes")]
+
+
+class TelemetryOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """What is told of events and hooks, and to whom."""
 
-    exporter: Exporter = Exporter.OTEL
-    content: bool = False
-    """Whether inputs, outputs and reasons are exported too."""
+    exporter: Annotated[Exporter, _says("Where it goes.")] = Exporter.OTEL
+    content: Annotated[bool, _says("Export inputs, outputs and reasons too.")] = False
 
 
-class Breaker(Struct, frozen=True):
+class Breaker(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """When a hook that keeps timing out is skipped, and for how long."""
 
-    timeouts: int = 3
-    cooldown_ms: float = 300_000
+    timeouts: Annotated[Positive, _says("Timeouts in a row that open the breaker.")] = 3
+    cooldown_ms: Annotated[Milliseconds, _says("How long the hook is skipped.")] = (
+        300_000
+    )
 
 
-class HookConfig(Struct, frozen=True, kw_only=True):
+class HookConfig(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """One configured hook."""
 
-    type: HookType
-    command: str | None = None
-    function: str | None = None
-    name: str
-    description: str | None = None
-    timeout_ms: float = DEFAULT_TIMEOUT_MS
-    env: dict[str, str] = {}
-    shell: str | None = None
-    on_error: FailurePolicy = FailurePolicy()
-    expect: Expect = Expect.ANY
-    env_policy: EnvPolicy | None = None
-    mode: HookMode = HookMode.ENFORCE
-    dialect: Dialect = Dialect.HOOKLINE
-    trust_files: tuple[str, ...] = ()
-    pool: int = 1
-    managed: bool = False
-    recheck: bool = True
-    """Whether it is asked again where others changed what it was shown."""
-    condition: str | None = None
-    """The key ``if``: an expression that must be true for the hook to run."""
-    is_async: bool = False
-    """The key ``async``: it is started and not waited for."""
-    standby: int = 0
-    """How many processes of a command are started ahead."""
-    when: str | None = None
-    then: dict[str, Any] | None = None
-    """What a rule says where its expression is true; None for a plain denial."""
-    policies: tuple[str, ...] = ()
-    entities: str | None = None
-    schema: str | None = None
-    principal: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = {}
-    allowed_env: tuple[str, ...] = ()
+    type: Annotated[HookType, _says("How the hook runs.")]
+    command: Annotated[
+        Text | None, _says("The shell command of a command or worker hook.")
+    ] = None
+    function: Annotated[
+        Function | None, _says("The function of a python hook, 'package.module:name'.")
+    ] = None
+    name: Annotated[
+        Text, _says("For logs, lists and 'disabled'; default: the command.")
+    ] = ""
+    description: Annotated[str | None, _says("What the hook is for.")] = None
+    timeout_ms: Annotated[Milliseconds, _says("In milliseconds.")] = field(
+        default=DEFAULT_TIMEOUT_MS, name="timeout"
+    )
+    env: Annotated[Environment, _says("Environment variables for this hook.")] = {}
+    shell: Annotated[
+        Text | None, _says("The shell for the command; default: bash, else sh.")
+    ] = None
+    on_error: Annotated[OnError, _says("What a failure means; default: 'allow'.")] = (
+        FailurePolicy()
+    )
+    expect: Annotated[Expect, _says("'json' makes any other output a failure.")] = (
+        Expect.ANY
+    )
+    env_policy: Annotated[
+        EnvPolicy | None, _says("'clean' hides the host's environment.")
+    ] = None
+    mode: Annotated[HookMode, _says("'observe' only records the verdict.")] = (
+        HookMode.ENFORCE
+    )
+    dialect: Annotated[Dialect, _says("Whose names and fields the hook expects.")] = (
+        Dialect.HOOKLINE
+    )
+    trust_files: Annotated[
+        Texts, _says("Files that the approval covers too; '!path' does not.")
+    ] = ()
+    pool: Annotated[
+        Positive, _says("How many processes a worker hook keeps running.")
+    ] = 1
+    managed: Annotated[
+        bool, _says("In system settings: nothing turns this hook off.")
+    ] = False
+    recheck: Annotated[
+        bool, _says("false: not asked again if others change the input.")
+    ] = True
+    condition: Annotated[
+        Text | None, _says("An expression: the hook runs only if it is true.")
+    ] = field(default=None, name="if")
+    is_async: Annotated[bool, _says("Start the hook and do not wait for it.")] = field(
+        default=False, name="async"
+    )
+    standby: Annotated[Count, _says("How many processes of a command start ahead.")] = 0
+    when: Annotated[Text | None, _says("The expression of a rule.")] = None
+    then: Annotated[
+        dict[str, Any] | None,
+        _says("What a rule says if it is true; default: it denies."),
+    ] = None
+    policies: Annotated[
+        tuple[Text, ...],
+        Meta(min_length=1, description="The policy files of a cedar hook."),
+        Expected("a path or a list of paths"),
+    ] = ()
+    entities: Annotated[
+        Text | None, _says("The JSON file with a cedar hook's entities.")
+    ] = None
+    schema: Annotated[
+        Text | None, _says("The Cedar schema of a cedar hook's policies and events.")
+    ] = None
+    principal: Annotated[
+        Text | None, _says('Who asks: Agent::"<principal>"; default: "default".')
+    ] = None
+    url: Annotated[Url | None, _says("Where an http hook posts the event.")] = None
+    headers: Annotated[
+        Headers, _says("Headers of the request; '${NAME}' is a variable.")
+    ] = {}
+    allowed_env: Annotated[Texts, _says("The variables that headers may name.")] = ()
 
     @property
     def subject(self) -> str:
@@ -216,35 +390,127 @@ def shown_url(url: str) -> str:
     return "".join(found.groups("")) if found else INVALID_URL
 
 
-class HookGroup(Struct, frozen=True, kw_only=True):
+class HookGroup(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """Hooks that share a matcher."""
 
-    hooks: tuple[HookConfig, ...]
-    matcher: str | None = None
-    sequential: bool = False
+    matcher: Annotated[
+        str | None, _says("Which tools or causes match; default: all.")
+    ] = None
+    sequential: Annotated[bool, _says("Run the hooks one after the other.")] = False
+    hooks: Annotated[tuple[HookConfig, ...], _says("The hooks of this group.")] = ()
 
 
 Groups = dict[HookEventName, tuple[HookGroup, ...]]
 
 
-class HooksOptions(Struct, frozen=True, kw_only=True):
+class HooksOptions(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """The ``hooksConfig`` of one layer; None where it is not set."""
 
-    disabled: frozenset[str] = frozenset()
-    tool_selection: ToolSelection | None = None
-    on_error: FailurePolicy = FailurePolicy()
-    env_policy: EnvPolicy | None = None
-    journal: bool | str | None = None
-    max_output_bytes: int | None = None
-    max_processes: int | None = None
-    breaker: Breaker | bool | None = None
-    """False switches the breaker off."""
-    max_depth: int | None = None
-    worker_idle_ms: float | None = None
-    on_ask: OnFailure | None = None
-    untrusted: Untrusted | None = None
-    telemetry: TelemetryOptions | bool | None = None
-    """False switches telemetry off."""
+    disabled: Annotated[
+        frozenset[Text],
+        _says("Names of hooks that do not run."),
+        Expected("a list of names"),
+    ] = frozenset()
+    tool_selection: Annotated[
+        ToolSelection | None, _says("How tool lists are combined.")
+    ] = None
+    on_error: Annotated[OnError, _says("What a hook's failure means.")] = (
+        FailurePolicy()
+    )
+    env_policy: Annotated[
+        EnvPolicy | None, _says("What hooks see of the environment.")
+    ] = None
+    journal: Annotated[
+        bool | Text | None,
+        _says("Record events, and in which file."),
+        Expected("true, false or the path of a file"),
+    ] = None
+    max_output_bytes: Annotated[
+        Positive | None, _says("Output kept per stream; default: 8 MiB.")
+    ] = None
+    max_processes: Annotated[
+        Positive | None, _says("Processes of an event loop; default: 4 per core.")
+    ] = None
+    breaker: Annotated[
+        Breaker | bool | None,
+        _says("When a hook that keeps timing out is skipped; false: never."),
+        Expected("false or an object with timeouts and cooldownMs"),
+    ] = None
+    max_depth: Annotated[
+        Positive | None, _says("How deep hooks can fire hooks; default: 4.")
+    ] = None
+    worker_idle_ms: Annotated[
+        Milliseconds | None, _says("When an idle worker is stopped.")
+    ] = None
+    on_ask: Annotated[
+        OnFailure | None, _says("The answer to 'ask' where no person can answer.")
+    ] = None
+    untrusted: Annotated[
+        Untrusted | None,
+        _says("'block' closes the events of hooks that are not trusted."),
+    ] = None
+    telemetry: Annotated[
+        TelemetryOptions | bool | None,
+        _says("Spans and metrics of events and hooks; false: none."),
+        Meta(extra_json_schema={"not": {"const": True}}),
+        Expected(
+            "false, 'otel' or an object with exporter and content",
+            lambda value: value is not True,
+        ),
+    ] = None
+    notifications: Annotated[Any, _says("Accepted for compatibility, and ignored.")] = (
+        None
+    )
+
+
+class SettingsFile(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The keys of a settings file."""
+
+    schema: Annotated[
+        Any,
+        _says("The schema, for editors; ignored."),
+        Meta(extra_json_schema={"type": "string"}),
+    ] = field(default=None, name="$schema")
+    enable_hooks: Annotated[bool, _says("False switches hooks off.")] = True
+    hooks: Annotated[
+        dict[HookEventName, tuple[HookGroup, ...]],
+        _says("For each event, its groups of hooks."),
+    ] = {}
+    hooks_config: Annotated[HooksOptions, _says("Options for hooks.")] = HooksOptions()
+
+
+LEVELS: dict[str, type[Struct]] = {
+    "the top level": SettingsFile,
+    "a group": HookGroup,
+    "a hook": HookConfig,
+    "hooksConfig": HooksOptions,
+}
+"""Where keys can be."""
+REQUIRED_BY_TYPE = {
+    HookType.COMMAND: "command",
+    HookType.WORKER: "command",
+    HookType.PYTHON: "function",
+    HookType.RULE: "when",
+    HookType.CEDAR: "policies",
+    HookType.HTTP: "url",
+}
+_OF_SHELL = (HookType.COMMAND, HookType.WORKER)
+ONLY_FOR: dict[str, tuple[HookType, ...]] = {
+    "command": (*_OF_SHELL, HookType.PLUGIN),
+    "function": (HookType.PYTHON, HookType.PLUGIN),
+    **dict.fromkeys(("when", "then"), (HookType.RULE,)),
+    **dict.fromkeys(("policies", "entities", "schema", "principal"), (HookType.CEDAR,)),
+    **dict.fromkeys(("url", "headers", "allowedEnv"), (HookType.HTTP,)),
+    **dict.fromkeys(("shell", "envPolicy"), _OF_SHELL),
+    "env": (*_OF_SHELL, HookType.HTTP),  # has words of its own
+    "expect": (*_OF_SHELL, HookType.HTTP),
+    "pool": (HookType.WORKER,),
+}
+"""The types that a key has an effect on, where that is not all."""
 
 
 class TrustStatus(StrEnum):

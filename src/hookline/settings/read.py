@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
 from os import PathLike, fspath
 from typing import Any, NoReturn
 
@@ -13,9 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
+from hookline.protocol.convert import KeyPath
 from hookline.protocol.values import describe
-
-from .fields import KeyPath
 
 MAX_SETTINGS_BYTES = 16 * 1024 * 1024
 MAX_HOOKS = 10_000
@@ -29,7 +27,6 @@ _TOML_DEEP_KEY = r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){32}"""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_DIGITS = 4000  # CPython converts at most 4300 digits
 # Patterns are compiled on first use: most processes read one file without mistakes.
-_TOML_POSITION = r" \(at (?:line (\d+), column (\d+)|end of document)\)$"
 
 
 def read_settings(file: str | PathLike[str]) -> dict[str, Any]:
@@ -184,13 +181,7 @@ def _parse_toml(text: str, file: str | PathLike[str]) -> Any:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        found = re.search(_TOML_POSITION, str(error))
-        position: tuple[int, ...] = ()
-        if found is not None:
-            end = _position(text.encode(), len(text.encode()))
-            position = (int(found[1]), int(found[2])) if found[1] else end
-        problem = f"is not valid TOML: {re.sub(_TOML_POSITION, '', str(error))}"
-        raise SettingsError(problem, file, *position) from error
+        raise SettingsError(f"is not valid TOML: {error}", file) from error
 
 
 def _position(content: bytes, offset: int) -> tuple[int, int]:
@@ -203,11 +194,6 @@ JSON_LEXEME = (
     r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?\*/'
     r'|[{}\[\],:]|[^\s{}\[\],:"/]+|["/]'
 )
-_TOML_KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
-_TOML_KEYS = rf"{_TOML_KEY}(?:\s*\.\s*{_TOML_KEY})*"
-_TOML_HEADER = rf"\s*(\[\[?)\s*({_TOML_KEYS})\s*\]\]?\s*(?:#.*)?$"
-_TOML_PAIR = rf"\s*({_TOML_KEYS})\s*="
-_TOML_LONG_QUOTES = r'"""|\'\'\''
 
 
 def without_comments(text: str) -> str:
@@ -238,120 +224,64 @@ def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join((*pieces, text[copied:]))
 
 
-class Positions(Struct, frozen=True):
-    """The line and column of each value in one file, or of its key."""
+class Node(Struct):
+    """A value and where it is in the text of a JSON file."""
 
-    lines: dict[KeyPath, int]
-    columns: dict[KeyPath, int]
-    """In characters."""
-    repeated: tuple[KeyPath, ...] = ()
-    """Keys that an object has more than once: only the last value counts."""
+    start: int
+    end: int = 0
+    kind: str = ""
+    """``{``, ``[``, or empty for a value that holds no others."""
+    children: list[Child] = []
 
-    def line_of(self, path: KeyPath) -> int | None:
-        """The line of a value, or of the nearest value around it."""
-        return _nearest(self.lines, path)
+    def find(self, step: str | int) -> Child | None:
+        """The member of a key, of several the one that counts; or the item."""
+        if isinstance(step, int):
+            return self.children[step] if step < len(self.children) else None
+        return next((it for it in reversed(self.children) if it.key == step), None)
 
-    def column_of(self, path: KeyPath) -> int | None:
-        """The column of what ``line_of`` finds."""
-        return _nearest(self.columns, path)
-
-
-def _nearest(numbers: dict[KeyPath, int], path: KeyPath) -> int | None:
-    around = (path[:length] for length in range(len(path), -1, -1))
-    return next((numbers[one] for one in around if one in numbers), None)
-
-
-class _Container(Struct):
-    """A JSON object or array that is being scanned."""
-
-    path: KeyPath
-    is_object: bool
-    key: str | None = None
-    index: int = 0
-
-    def child(self) -> KeyPath:
-        step = self.key if self.is_object and self.key is not None else self.index
-        return (*self.path, step)
+    def offset_of(self, path: KeyPath) -> int:
+        """Where the key or item at a path starts, or what is nearest around it."""
+        node, offset = self, self.start
+        for step in path:
+            child = node.find(step)
+            if child is None:
+                break
+            node, offset = child.node, child.start
+        return offset
 
 
-def scan_json(text: str) -> Positions:
-    """Find the position of every value in a valid JSON file."""
+class Child(Struct):
+    """A member of an object, or an item of an array."""
+
+    key: str | None
+    start: int
+    """Where its key starts, or its value where it has none."""
+    node: Node
+
+
+def json_tree(text: str) -> Node:
+    """Where each value of a valid JSON text is."""
     import json
 
-    found = Positions({}, {})
-    repeated: list[KeyPath] = []
-    inside: list[_Container] = []
-    for lexeme, line, column in _json_lexemes(without_comments(text)):
-        top = inside[-1] if inside else None
+    inside: list[Node] = []
+    key: tuple[str, int] | None = None
+    root = Node(0)
+    for match in re.finditer(JSON_LEXEME, without_comments(text)):
+        lexeme, start, end = match[0], match.start(), match.end()
         if lexeme in ("}", "]"):
-            inside.pop()
-        elif top and lexeme == ",":
-            top.key, top.index = None, top.index + 1
-        elif top and top.is_object and top.key is None:
-            top.key = json.loads(lexeme)
-            if top.child() in found.lines:
-                repeated.append(top.child())
-            found.lines[top.child()], found.columns[top.child()] = line, column
-        elif lexeme != ":":
-            path = top.child() if top else ()
-            if top is None or not top.is_object:
-                found.lines[path], found.columns[path] = line, column
-            if lexeme in ("{", "["):
-                inside.append(_Container(path, is_object=lexeme == "{"))
-    return Positions(found.lines, found.columns, tuple(_outermost(repeated)))
-
-
-def _json_lexemes(text: str) -> Iterator[tuple[str, int, int]]:
-    line, seen, line_start = 1, 0, 0
-    for match in re.finditer(JSON_LEXEME, text):
-        start = match.start()
-        if breaks := text.count("\n", seen, start):
-            line, line_start = line + breaks, text.rindex("\n", seen, start) + 1
-        seen = start
-        yield match[0], line, start - line_start + 1
-
-
-def _outermost(repeated: list[KeyPath]) -> Iterator[KeyPath]:
-    # The keys below a repeated key repeat with it: they are not further mistakes.
-    found: set[KeyPath] = set()
-    for path in repeated:
-        if not any(path[:length] in found for length in range(len(path) + 1)):
-            found.add(path)
-            yield path
-
-
-def scan_toml(text: str) -> Positions:
-    """Find the positions of tables and plain keys in valid TOML."""
-    found = Positions({}, {})
-    counts: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    in_long_string = False
-    for number, line in enumerate(text.split("\n"), start=1):
-        opens = len(re.findall(_TOML_LONG_QUOTES, line)) % 2 == 1
-        if not in_long_string:
-            if header := re.match(_TOML_HEADER, line):
-                table = _table_path(_keys(header[2]), len(header[1]) == 2, counts)
-                found.lines.setdefault(table, number)
-                found.columns.setdefault(table, header.start(1) + 1)
-            elif pair := re.match(_TOML_PAIR, line):
-                path = (*table, *_keys(pair[1]))
-                found.lines.setdefault(path, number)
-                found.columns.setdefault(path, pair.start(1) + 1)
-        in_long_string ^= opens
-    return found
-
-
-def _keys(dotted: str) -> list[str]:
-    return [key.strip("\"'") for key in re.findall(_TOML_KEY, dotted)]
-
-
-def _table_path(keys: list[str], is_array: bool, counts: dict[KeyPath, int]) -> KeyPath:
-    path: KeyPath = ()
-    for key in keys[:-1]:
-        path = (*path, key)
-        if path in counts:
-            path = (*path, counts[path] - 1)
-    path = (*path, keys[-1])
-    if is_array:
-        counts[path] = counts.get(path, 0) + 1
-    return (*path, counts[path] - 1) if path in counts else path
+            inside.pop().end = end
+        elif lexeme in (":", ","):
+            continue
+        elif inside and inside[-1].kind == "{" and key is None:
+            key = (json.loads(lexeme), start)
+        else:
+            node = Node(start, end, lexeme if lexeme in ("{", "[") else "")
+            if inside:
+                name, name_start = key or (None, start)
+                inside[-1].children.append(Child(name, name_start, node))
+            else:
+                root = node
+            key = None
+            if node.kind:
+                inside.append(node)
+    return root

@@ -21,8 +21,13 @@ from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import encode
 from hookline.settings.check import risky_variables
-from hookline.settings.fields import REQUIRED_BY_TYPE
-from hookline.settings.model import HookConfig, HookSource, HookType, SettingsLayer
+from hookline.settings.model import (
+    REQUIRED_BY_TYPE,
+    HookConfig,
+    HookSource,
+    HookType,
+    SettingsLayer,
+)
 from hookline.settings.parse import parse_layer
 from hookline.settings.places import (
     PROJECT_FOLDER,
