@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import cedarpy
 
 from hookline import Config, HookSystem, Settings
+from hookline.trust.pins import YOUNG_NS
 
 from .floor import Floors
 from .measure import Bar, Figure, Timed, compare, timed, timed_plain
@@ -27,6 +29,7 @@ FLOOR = "is_authorized with parsed policies"
 async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     """All figures of this group."""
     (folder / "tools.cedar").write_text(POLICIES)
+    await asyncio.sleep(YOUNG_NS / 1e9 + 0.1)  # younger files are parsed each time
     hook = {"type": "cedar", "policies": "tools.cedar"}
     chosen = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [hook]}]}})
     async with HookSystem(Config("bench", folder, chosen)) as hooks:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -25,13 +25,13 @@ from hookline.protocol.tool_fields import with_agent_spellings
 from hookline.protocol.values import digits, encode, encode_whole, text_of
 from hookline.settings.model import HookSource
 from hookline.settings.policies import (
-    CedarFile,
     PolicyStore,
     cedar_files,
     load_engine,
     parse_files,
 )
 from hookline.settings.read import decode_text, read_bytes
+from hookline.trust.pins import YOUNG_NS, Times, times_of
 
 if TYPE_CHECKING:
     import cedarpy
@@ -48,26 +48,13 @@ _DECIMAL = r"-?\d{1,14}\.\d{1,4}"
 _EVALUATION = r"error while evaluating policy `policy(\d+)`: (.*)"
 _WHOLE_CONTEXT = r"(?s)context `.*` is not valid"
 _MAX_TEXT = 500
-_TICK_NS = 50_000_000
-"""Two changes within one tick of the file system's clock look like one."""
-
-_Stamps = tuple[tuple[int, ...] | None, ...]
-
-
-class _LoadError(Exception):
-    """Why there are no policies to ask."""
-
-    def __init__(self, cause: FailureCause, problem: object) -> None:
-        super().__init__(str(problem))
-        self.cause = cause
 
 
 class _Loaded(Struct, frozen=True):
     """What was parsed, and the state of the files then."""
 
     store: PolicyStore
-    paths: tuple[str, ...]
-    stamps: _Stamps | None
+    times: dict[str, Times | None] | None
     """None where a later change might not show."""
 
 
@@ -83,12 +70,15 @@ class CedarExecutor:
         has_folder = hook.source in {HookSource.PROJECT, HookSource.EXPLICIT}
         folder = hook.project or call.cwd if has_folder else None
         loaded = self._loaded.get((hook.serial, folder))
-        if loaded is None or loaded.stamps != _stamps(loaded.paths):
-            try:
-                loaded = _load(hook, folder)
-            except _LoadError as error:
-                return RunEnd(cause=error.cause, error=str(error))
-            self._loaded[hook.serial, folder] = loaded
+        if (
+            loaded is None
+            or loaded.times is None
+            or loaded.times != {path: times_of(path) for path in loaded.times}
+        ):
+            parsed = _load(hook, folder)
+            if isinstance(parsed, RunEnd):
+                return parsed
+            loaded = self._loaded[hook.serial, folder] = parsed
         return _decide(loaded.store, hook, call)
 
     async def close(self) -> None:
@@ -102,59 +92,49 @@ class CedarExecutor:
             self._loaded.pop(key, None)
 
 
-def _load(hook: RegisteredHook, folder: str | None) -> _Loaded:
-    files: list[CedarFile] = []
+def _load(hook: RegisteredHook, folder: str | None) -> _Loaded | RunEnd:
+    approved = {} if hook.approval is None else hook.approval.digests
+    now_ns, files = time.time_ns(), []
     try:
         load_engine()
         named = cedar_files(hook.config, folder)
-        paths = tuple(file.path for file in named)
-        stamps, now_ns = _stamps(paths), time.time_ns()
+        times = {file.path: times_of(file.path) for file in named}
         for file in named:
             content = read_bytes(file.path)
-            if hook.approval is not None:
-                _refuse_changed(
-                    file.path, content, hook.approval.digests.get(file.path)
-                )
+            if file.path in approved:
+                import hashlib  # only for hooks of trusted projects
+
+                if hashlib.sha256(content).hexdigest() != approved[file.path]:
+                    problem = "changed since it was approved: run 'hookline trust'"
+                    error = f"{file.path} {problem}"
+                    return RunEnd(cause=FailureCause.CHANGED, error=error)
             files.append(replace(file, text=decode_text(content, file.path)))
-    except (MissingExtraError, SettingsError) as error:
-        raise _LoadError(FailureCause.SPAWN, error) from error
-    store, errors = parse_files(files)
+    except (MissingExtraError, SettingsError) as missing:
+        return RunEnd(cause=FailureCause.SPAWN, error=str(missing))
+    store, mistakes = parse_files(files)
     if store is None:
-        raise _LoadError(FailureCause.OUTPUT, errors[0])
-    is_settled = all(stamp and now_ns - max(stamp[:2]) > _TICK_NS for stamp in stamps)
-    return _Loaded(store, paths, stamps if is_settled else None)
-
-
-def _stamps(paths: tuple[str, ...]) -> _Stamps:
-    stamps: list[tuple[int, ...] | None] = []
-    for path in paths:
-        try:
-            status = os.stat(path)  # noqa: PTH116
-        except (OSError, ValueError):
-            stamps.append(None)
-            continue
-        times = status.st_mtime_ns, status.st_ctime_ns
-        stamps.append((*times, status.st_dev, status.st_ino, status.st_size))
-    return tuple(stamps)
-
-
-def _refuse_changed(path: str, content: bytes, approved: str | None) -> None:
-    import hashlib  # only for hooks of trusted projects
-
-    if approved is not None and hashlib.sha256(content).hexdigest() != approved:
-        problem = f"{path} changed since it was approved: run 'hookline trust'"
-        raise _LoadError(FailureCause.CHANGED, problem)
+        return RunEnd(cause=FailureCause.OUTPUT, error=str(mistakes[0]))
+    is_old = all(each and now_ns - each[-1] > YOUNG_NS for each in times.values())
+    return _Loaded(store, times if is_old else None)
 
 
 def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> RunEnd:
-    principal, action = hook.config.principal or DEFAULT_PRINCIPAL, _action(call)
+    principal, action = hook.config.principal or DEFAULT_PRINCIPAL, call.event.value
+    if TRAITS[call.event].matched_field == "tool_name":
+        tool_name = call.values().get("tool_name")
+        if not isinstance(tool_name, str):
+            raise EncodingError("tool_name is not a string")
+        action = text_of(tool_name)
     folder = hook.project_dir or call.cwd
     resource = os.path.basename(folder.rstrip("/")) or folder  # noqa: PTH119
+    event = dict(with_agent_spellings(call.values(), store.words))
+    if store.declared is not None:
+        event = {name: event[name] for name in event.keys() & store.declared}
     request = {
         "principal": {"type": "Agent", "id": principal},
         "action": {"type": "Action", "id": action},
         "resource": {"type": "Project", "id": text_of(resource)},
-        "context": encode_whole(_context(store, call)).decode(),
+        "context": encode_whole(_Conversion().record(event, 1)).decode(),
     }
     answer: cedarpy.AuthzResult = load_engine().is_authorized(
         request, store.policy_set, store.entities, store.schema
@@ -164,7 +144,12 @@ def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> RunEnd:
     policies = [store.policies[number] for number in numbers]
     problem = denial = None
     if decision == "NoDecision":
-        problem = _context_problem(store, "; ".join(diagnostics.errors))
+        errors = "; ".join(diagnostics.errors)
+        problem = re.sub(_WHOLE_CONTEXT, "the context is not valid", errors)
+        problem = problem.removeprefix("failed to build request: ")[:_MAX_TEXT]
+        if store.schema is None:
+            raise EncodingError(f"Cedar cannot read it: {problem}")
+        problem = f"the event does not fit the schema: {problem}"
     elif diagnostics.errors:
         problem = "; ".join(_explained(e, store) for e in diagnostics.errors[:8])
     if decision != "Allow" and policies:
@@ -187,14 +172,6 @@ def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> RunEnd:
     )
 
 
-def _context_problem(store: PolicyStore, errors: str) -> str:
-    text = re.sub(_WHOLE_CONTEXT, "the context is not valid", errors)
-    text = text.removeprefix("failed to build request: ")[:_MAX_TEXT]
-    if store.schema is None:
-        raise EncodingError(f"Cedar cannot read it: {text}")
-    return f"the event does not fit the schema: {text}"
-
-
 def _explained(error: str, store: PolicyStore) -> str:
     match = re.fullmatch(_EVALUATION, error, re.DOTALL)
     if match is None:
@@ -208,23 +185,6 @@ def _uid_text(kind: str, name: str) -> str:
     return f"{kind}::{encode(short).decode()}"
 
 
-def _action(call: HookCall) -> str:
-    if TRAITS[call.event].matched_field != "tool_name":
-        return call.event.value
-    name = call.values().get("tool_name")
-    if not isinstance(name, str):
-        raise EncodingError("tool_name is not a string")
-    return text_of(name)
-
-
-def _context(store: PolicyStore, call: HookCall) -> dict[str, Any]:
-    """The event, with a schema the fields that it declares, in Cedar's JSON."""
-    event = dict(with_agent_spellings(call.values(), store.words))
-    if store.declared is not None:
-        event = {name: event[name] for name in event.keys() & store.declared}
-    return _Conversion().record(event, 1)
-
-
 class _Conversion:
     """Turns plain JSON values into those that Cedar's JSON has."""
 
@@ -233,7 +193,7 @@ class _Conversion:
 
     def record(self, value: dict[str, Any], level: int) -> dict[str, Any]:
         """An object, without what is null."""
-        self._enter(value, level)
+        self._enter(len(value), level)
         record = {}
         for key, item in value.items():
             converted = item if type(item) is str else self._value(item, level + 1)
@@ -251,30 +211,24 @@ class _Conversion:
         if kind is dict:
             return self.record(value, level)
         if kind is list or kind is tuple:
-            self._enter(value, level)
+            self._enter(len(value), level)
             items = (self._value(item, level + 1) for item in value)
             # A set holds no null; without it, it might seem to be empty.
             return [{} if item is None else item for item in items]
-        return _number(value)
+        if kind is float and not math.isfinite(value):
+            return None  # as other hooks see it
+        if kind is float and not value.is_integer():
+            text = repr(value)
+            is_decimal = re.fullmatch(_DECIMAL, text)
+            return {"__extn": {"fn": "decimal", "arg": text}} if is_decimal else text
+        if kind is float and abs(value) >= _LONG:
+            return repr(value)
+        number = int(value)
+        return number if -_LONG <= number < _LONG else digits(number)
 
-    def _enter(self, value: Collection[Any], level: int) -> None:
-        self._cost += len(value) * level
+    def _enter(self, size: int, level: int) -> None:
+        self._cost += size * level
         if level > _MAX_LEVELS:
             raise EncodingError(f"it is nested deeper than {_MAX_LEVELS} levels")
         if self._cost > _MAX_COST:
             raise EncodingError("it has too many values for Cedar")
-
-
-def _number(value: float) -> Any:
-    """A Long or a decimal if it is exactly one, else its text."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None  # as other hooks see it
-        if not value.is_integer():
-            text = repr(value)
-            is_decimal = re.fullmatch(_DECIMAL, text)
-            return {"__extn": {"fn": "decimal", "arg": text}} if is_decimal else text
-        if abs(value) >= _LONG:
-            return repr(value)
-        value = int(value)
-    return value if -_LONG <= value < _LONG else digits(int(value))

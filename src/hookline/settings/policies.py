@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -25,9 +24,8 @@ from .read import read_text
 if TYPE_CHECKING:
     import cedarpy
 
-_TOKENS = r'//[^\n]*|"(?:[^"\\]|\\.)*"|;|[^\s;"/]+|["/]'
-_NESTING = r'//[^\r\n]*|"(?:[^"\\]|\\.)*"|;|[\[({<>})\]]|&&|\|\||[-+*.]|\b(?:if|has)\b'
-_POLICY_BRACKETS, _SCHEMA_BRACKETS = ("([{", ")]}"), ("([{<", ")]}>")
+_TOKENS = r'//[^\r\n]*|"(?:[^"\\]|\\.)*"|&&|\|\||\w+|\S'
+_OPERATORS = frozenset({"&&", "||", "<", ">", "+", "-", "*", ".", "if", "has"})
 _MAX_LEVELS = 100
 _MAX_OPERATORS = 3000
 """In one policy. Cedar's parser calls itself for each, and does not mind the stack:
@@ -82,14 +80,14 @@ def cedar_files(hook: HookConfig, folder: str | None) -> list[CedarFile]:
 
     ``folder`` is where relative paths start; None where they are refused.
     """
-    named = [("policies", name) for name in hook.policies]
-    named += [("entities", hook.entities)] if hook.entities else []
-    named += [("schema", hook.schema)] if hook.schema else []
-    for key, name in named:
+    names = [("policies", name) for name in hook.policies]
+    names += [("entities", hook.entities)] if hook.entities else []
+    names += [("schema", hook.schema)] if hook.schema else []
+    for key, name in names:
         if folder is None and not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
             problem = "a relative path would be that of any project: name the whole"
             raise SettingsError(f"{key} {describe(name)}: {problem} path")
-    return [CedarFile(key, name, resolved(name, folder or "")) for key, name in named]
+    return [CedarFile(key, name, resolved(name, folder or "")) for key, name in names]
 
 
 def load_engine() -> Any:
@@ -104,11 +102,12 @@ def load_engine() -> Any:
 def find_mistakes(files: list[CedarFile]) -> list[SettingsError]:
     """Read and parse files; return all mistakes."""
     errors: list[SettingsError] = []
-    files_with_text = []
-    for file in files:
-        with _collecting(errors):
-            files_with_text.append(replace(file, text=read_text(file.path)))
-    return errors or parse_files(files_with_text)[1]
+    for number, file in enumerate(files):
+        try:
+            files[number] = replace(file, text=read_text(file.path))
+        except SettingsError as error:
+            errors.append(error)
+    return errors or parse_files(files)[1]
 
 
 def parse_files(
@@ -117,25 +116,36 @@ def parse_files(
     """Parse files that were read; without a store where there are mistakes."""
     engine = load_engine()
     errors: list[SettingsError] = []
-    file_of = {file.key: file for file in files}
     schema = entities = None
-    with _collecting(errors):
-        schema = _parse_schema(engine, file_of.get("schema"))
-    with _collecting(errors):
-        entities = _parse_entities(engine, file_of.get("entities"), schema)
-    sources = [file for file in files if file.key == "policies"]
     policies: list[Policy] = []
-    for file in sources:
-        with _collecting(errors):
-            policies += _parse_policies(engine, file)
-    text = "\n".join(file.text for file in sources)
+    # Entities are checked against the schema.
+    for file in sorted(files, key=lambda file: file.key, reverse=True):
+        try:
+            if file.key == "schema":
+                schema = _parse_schema(engine, file)
+            elif file.key == "policies":
+                policies += _parse_policies(engine, file)
+            else:
+                entities = _parse_entities(engine, file, schema)
+        except SettingsError as error:
+            errors.append(error)
+    text = "\n".join(file.text for file in files if file.key == "policies")
     if schema is not None and not errors:
-        errors += _schema_errors(engine, text, schema, policies)
+        for mistake in engine.validate_policies(text, schema).errors:
+            number = mistake.policy_id.removeprefix("policy")
+            if not number.isdecimal():
+                errors.append(SettingsError(_cut(mistake.error)))
+                continue
+            policy = policies[int(number)]
+            problem = mistake.error.removeprefix(f"for policy `{mistake.policy_id}`, ")
+            problem = f"policy {policy.id}: {_cut(problem)}"
+            errors.append(SettingsError(problem, policy.file.path, policy.line))
     if errors:
         return None, errors
     store = PolicyStore(
         policy_set=engine.PolicySet.from_str(text),
-        entities=entities,
+        # With a schema there are its actions, also without a file.
+        entities=entities or engine.Entities.from_json_str("[]", schema),
         schema=schema,
         policies=tuple(policies),
         words=frozenset(re.findall(r"[\w-]+", text)),
@@ -144,25 +154,16 @@ def parse_files(
     return store, []
 
 
-@contextmanager
-def _collecting(errors: list[SettingsError]) -> Iterator[None]:
-    try:
-        yield
-    except SettingsError as error:
-        errors.append(error)
-
-
-def _parse_policies(engine: Any, file: CedarFile) -> list[Policy]:
-    _refuse_deep(file, *_POLICY_BRACKETS)
-    lines = [(start, file.text.count("\n", 0, start) + 1) for start in _starts(file)]
+def _parse_policies(engine: Any, file: CedarFile) -> Iterator[Policy]:
+    starts = _statements(file, "([{", ")]}")
+    lines = [file.text.count("\n", 0, start) + 1 for start in starts]
     try:
         syntax = decode(engine.policies_to_json_str(file.text))
     except TooDeepError:
         raise SettingsError(_TOO_DEEP, file.path) from None
     except ValueError as error:
         # The engine does not say where: the first policy that does not parse alone.
-        ends = [*(start for start, _ in lines[1:]), len(file.text)]
-        for (start, line), end in zip(lines, ends, strict=True):
+        for start, end, line in zip(starts, [*starts[1:], None], lines, strict=True):
             try:
                 engine.PolicySet.from_str(file.text[start:end])
             except ValueError as mistake:
@@ -172,53 +173,43 @@ def _parse_policies(engine: Any, file: CedarFile) -> list[Policy]:
     if syntax["templates"]:
         problem = "a policy with ?principal or ?resource never applies: name them"
         raise SettingsError(problem, file.path)
-    policies = []
-    for number, (_, line) in enumerate(lines):
+    for number, line in enumerate(lines):
         # Cedar numbers the policies of a text from 0 on.
         policy = syntax["staticPolicies"][f"policy{number}"]
         notes = policy.get("annotations") or {}
         name = notes.get("id") or f"policy{number}"
-        reason = notes.get("reason") or None
-        policies.append(Policy(name, file, line, policy["effect"], reason))
-    return policies
+        yield Policy(name, file, line, policy["effect"], notes.get("reason") or None)
 
 
-def _refuse_deep(file: CedarFile, opening: str, closing: str) -> None:
-    level = operators = 0
-    for match in re.finditer(_NESTING, file.text, re.DOTALL):
-        mark = match[0]
-        if mark in opening:
+def _statements(file: CedarFile, opening: str, closing: str) -> list[int]:
+    """Where the statements of a text start; refuses one that is nested too deeply."""
+    starts, has_ended, level, operators = list[int](), True, 0, 0
+    for match in re.finditer(_TOKENS, file.text, re.DOTALL):
+        word = match[0]
+        if word.startswith("//"):
+            continue
+        if has_ended:
+            starts.append(match.start())
+        has_ended = word == ";"
+        if word in opening:
             level += 1
-        elif mark in closing:
+        elif word in closing:
             level = max(0, level - 1)
-        elif mark == ";":
+        elif has_ended:
             operators = operators if level else 0
-        elif mark[0] not in '/"':
+        elif word in _OPERATORS:
             operators += 1
         if level > _MAX_LEVELS or operators > _MAX_OPERATORS:
             line = file.text.count("\n", 0, match.start()) + 1
             raise SettingsError(_TOO_DEEP, file.path, line)
-
-
-def _starts(file: CedarFile) -> list[int]:
-    """Where each policy of a text starts; a semicolon ends one."""
-    starts, ended = [], True
-    for token in re.finditer(_TOKENS, file.text, re.DOTALL):
-        if token[0].startswith("//"):
-            continue
-        if ended:
-            starts.append(token.start())
-        ended = token[0] == ";"
     return starts
 
 
-def _parse_schema(engine: Any, file: CedarFile | None) -> Any:
-    if file is None:
-        return None
+def _parse_schema(engine: Any, file: CedarFile) -> Any:
     parse = engine.Schema.from_json_str
     if not file.path.endswith(".json"):
         parse = engine.Schema.from_str
-        _refuse_deep(file, *_SCHEMA_BRACKETS)
+        _statements(file, "([{<", ")]}>")
     try:
         return parse(file.text)
     except ValueError as error:
@@ -226,9 +217,7 @@ def _parse_schema(engine: Any, file: CedarFile | None) -> Any:
         raise SettingsError(problem, file.path) from error
 
 
-def _parse_entities(engine: Any, file: CedarFile | None, schema: Any) -> Any:
-    if file is None:
-        return engine.Entities.from_json_str("[]", schema)
+def _parse_entities(engine: Any, file: CedarFile, schema: Any) -> Any:
     try:
         decode(file.text)
         return engine.Entities.from_json_str(file.text, schema)
@@ -243,20 +232,6 @@ def _parse_entities(engine: Any, file: CedarFile | None, schema: Any) -> Any:
             detail = problems.rpartition(f"{file.text}: ")[2]
         problem = f"not valid Cedar entities: {_cut(detail or error)}"
         raise SettingsError(problem, file.path, line) from error
-
-
-def _schema_errors(
-    engine: Any, text: str, schema: Any, policies: list[Policy]
-) -> Iterator[SettingsError]:
-    for error in engine.validate_policies(text, schema).errors:
-        number = error.policy_id.removeprefix("policy")
-        if not number.isdecimal():
-            yield SettingsError(_cut(error.error))
-            continue
-        policy = policies[int(number)]
-        problem = error.error.removeprefix(f"for policy `{error.policy_id}`, ")
-        problem = f"policy {policy.id}: {_cut(problem)}"
-        yield SettingsError(problem, policy.file.path, policy.line)
 
 
 def _cut(problem: object) -> str:

@@ -47,6 +47,7 @@ from hookline.settings.places import (
 
 from .pins import (
     ABSENT,
+    YOUNG_NS,
     NamedPaths,
     PinKind,
     Pins,
@@ -65,8 +66,6 @@ from .records import (
     settings_texts,
 )
 
-_YOUNG_NS = 2_000_000_000
-"""The coarsest clock of a file system: a younger file may have changed twice unseen."""
 _MAX_CACHES = 16
 
 
@@ -253,7 +252,7 @@ class PinnedFiles:
         times = self._times()
         problem = self._problem()
         changes = (each[-1] for each in (*times.exact, *times.listed) if each)
-        is_old = now_ns - max(changes, default=0) > _YOUNG_NS
+        is_old = now_ns - max(changes, default=0) > YOUNG_NS
         self._last_check = (times, problem) if is_old else None
         return problem, times
 

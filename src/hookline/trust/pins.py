@@ -40,6 +40,9 @@ MAX_PINNED_BYTES = 256 * 1024 * 1024
 
 MAX_TREE_ENTRIES = 20_000
 
+YOUNG_NS = 2_000_000_000
+"""The coarsest clock of a file system: a younger file may have changed twice unseen."""
+
 _SOME_MORE = 100
 _CHUNK = 1024 * 1024
 _NODE_ENDINGS = (".js", ".cjs", ".mjs", ".ts", ".json", "/index.js", "/package.json")
