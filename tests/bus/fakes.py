@@ -26,10 +26,17 @@ class RecordingHandler:
         self.result = result
         self.calls: list[dict[str, Any]] = []
 
-    async def fire_validated(
-        self, event: HookEventName, fields: Mapping[str, Any], **more: Any
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Mapping[str, Any],
+        session_id: str | None,
+        transcript_path: str | None,
+        correlation_id: str,
+        trace: Mapping[str, str],
     ) -> ProcessedHookResult:
-        self.calls.append({"event": event, "fields": dict(fields), **more})
+        call = {"event": event, "fields": dict(fields)}
+        self.calls.append({**call, "correlation_id": correlation_id})
         nothing_matched = ProcessedHookResult(aggregated=make_empty_success_result())
         return self.result or nothing_matched
 
@@ -40,7 +47,7 @@ class RecordingHandler:
 class RaisingHandler(RecordingHandler):
     """Raises, which a handler must not do."""
 
-    async def fire_validated(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
+    async def fire_fields(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
         raise RuntimeError("the handler broke")
 
 
@@ -54,14 +61,14 @@ class GatedHandler(RecordingHandler):
         self.most_inside = 0
         self.entered = asyncio.Condition()
 
-    async def fire_validated(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
+    async def fire_fields(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
         async with self.entered:
             self.inside += 1
             self.most_inside = max(self.most_inside, self.inside)
             self.entered.notify_all()
         await self.gate.wait()
         self.inside -= 1
-        return await super().fire_validated(*args, **kwargs)
+        return await super().fire_fields(*args, **kwargs)
 
     async def until_inside(self, count: int) -> None:
         async with self.entered:

@@ -30,14 +30,14 @@ class PidHandler(RecordingHandler):
         )
         self._mode = mode
 
-    async def fire_validated(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
+    async def fire_fields(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
         if self._mode == "hold":
             print("holding", flush=True)
             await asyncio.Event().wait()
         if self._mode == "slow":
             print("working", flush=True)
             await asyncio.sleep(0.2)
-        return await super().fire_validated(*args, **kwargs)
+        return await super().fire_fields(*args, **kwargs)
 
 
 async def main(url: str, prefix: str, mode: str, limit: str) -> None:

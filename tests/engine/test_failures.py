@@ -106,7 +106,9 @@ async def test_only_a_hook_that_may_run_closes_an_event_that_fails_before_the_ho
     unreadable = {"llm_request": object()}
     async with project.system() as hooks:
         handler = hooks.event_handler
-        result = await handler.fire_validated(HookEventName.BeforeModel, unreadable)
+        result = await handler.fire_fields(
+            HookEventName.BeforeModel, unreadable, trace={}
+        )
     assert result.aggregated.errors[0].stage is Stage.TRANSLATION
     assert result.blocked is (who == "trusted")
 

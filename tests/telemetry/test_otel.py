@@ -91,7 +91,9 @@ async def test_event_that_fails_outside_its_hooks_is_a_failed_span_with_the_stag
     async with host.system({"type": "command", "command": "true"}) as hooks:
         handler = hooks.event_handler
         await handler.fire("BeforeTool", Unreadable(TOOL))
-        await handler.fire_validated(HookEventName.BeforeModel, {"llm_request": 5})
+        await handler.fire_fields(
+            HookEventName.BeforeModel, {"llm_request": 5}, trace={}
+        )
         assert (await handler.fire("BeforeTool", hidden)).blocked
         broken = RuntimeError("no registry")
         handler.pipeline = replace(handler.pipeline, broken=broken)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
@@ -21,7 +20,7 @@ from hookline._internal.log import Guard
 from hookline._internal.trace_context import TraceContext, checked_trace
 from hookline.errors import UnknownEventError
 from hookline.protocol.events import HookEventName, known_event
-from hookline.protocol.inputs import BASE_FIELDS, HookInput
+from hookline.protocol.inputs import BASE_FIELDS, Fields, HookInput
 from hookline.protocol.results import ProcessedHookResult, Stage
 from hookline.protocol.validators import completed, explain, is_hook_input
 
@@ -58,15 +57,14 @@ _log = logging.getLogger("hookline.bus")
 class FiresEvents(Protocol):
     """What the server needs of a handler: an event from translation on."""
 
-    async def fire_validated(
+    async def fire_fields(
         self,
         event: HookEventName,
-        fields: Mapping[str, Any],
-        *,
+        fields: Fields,
         session_id: str | None,
         transcript_path: str | None,
         correlation_id: str,
-        trace: TraceContext = ...,
+        trace: TraceContext,
     ) -> ProcessedHookResult:
         """Run the hooks of an event with a validated input."""
 
@@ -215,18 +213,17 @@ class RequestServer:
         correlation_id: str,
         trace: TraceContext,
     ) -> ProcessedHookResult:
-        traced = {"trace": trace} if trace else {}
         # A request cannot choose where a process runs, nor its event or time.
         fields = {k: v for k, v in event_input.items() if k not in BASE_FIELDS}
         if not isinstance(fields.get("requester", {}), dict):
             del fields["requester"]
-        return await self._handler.fire_validated(
+        return await self._handler.fire_fields(
             event,
             fields,
-            session_id=event_input.get("session_id") or None,
-            transcript_path=event_input.get("transcript_path") or None,
-            correlation_id=correlation_id,
-            **traced,
+            event_input.get("session_id") or None,
+            event_input.get("transcript_path") or None,
+            correlation_id,
+            trace,
         )
 
     def _take(self, bus: MessageBus, payload: Any) -> None:

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from hookline._internal.log import Guard, logger
 from hookline.config import Config
-from hookline.plan import HookCall, HookPlan, current_depth
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.inputs import EventFirer, Fields, base_fields, event_fields
+from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
     AggregatedHookResult,
-    HookExecutionResult,
     ProcessedHookResult,
     Stage,
     build_failure_envelope,
@@ -32,10 +30,10 @@ from hookline.settings.load import Settings
 from hookline.settings.model import ToolSelection
 
 from .merge import aggregate
+from .observers import ObservedEvent, Observers
 from .planner import HookPlanner
 from .registry import HookRegistry
 from .remote_side import RemoteSide
-from .report import Reporter
 from .run_hook import closed_events, closed_output, failed_event
 from .runner import HookRunner
 
@@ -44,37 +42,10 @@ if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus, HookExecutionResponse
     from hookline.bus.server import RequestServer
     from hookline.bus.subscription import Subscription
-    from hookline.telemetry.contract import EventTelemetry, Telemetry
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
 _EXECUTION, _AGGREGATION = Stage.EXECUTION, Stage.AGGREGATION
-_NO_RESULTS: list[HookExecutionResult] = []
-_Session = tuple[Any, Any]
-"""Its id and its transcript; None for those of the config's own session."""
-
-
-class Recorder(Protocol):
-    """Records events; must neither block nor raise."""
-
-    problem: str
-    """Why recording stopped; empty while it goes on."""
-
-    def record(
-        self,
-        call: HookCall,
-        plan: HookPlan | None,
-        result: ProcessedHookResult,
-    ) -> None:
-        """Record one event, whether or not a hook matched it.
-
-        Without a plan its model payloads may be in an SDK's own shape.
-        """
-        ...
-
-    def record_late(self, call: HookCall, result: HookExecutionResult) -> None:
-        """Record what a hook of an event said after nobody waited for it."""
-        ...
 
 
 class EventPipeline(Struct, frozen=True, kw_only=True):
@@ -89,21 +60,19 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     registry: HookRegistry
     planner: HookPlanner
     runner: HookRunner
-    reporter: Reporter
-    recorder: Recorder | None = None
-    telemetry: Telemetry | None = None
+    observers: Observers
+    tool_selection: ToolSelection
     broken: Exception | None = None
     """Why hooks could not be registered: every event fails, by policy."""
-    tool_selection: ToolSelection = ToolSelection.UNION
-    guard: Guard = field(default_factory=partial(Guard, "the journal"))
 
     def is_idle(self, event: HookEventName, fields: Fields) -> bool:
         """Whether an event has no hooks and nobody is told of it, as most have."""
+        observers = self.observers
         try:
             return (
-                self.telemetry is None
-                and self.recorder is None
-                and not self.reporter.listens()
+                observers.telemetry is None
+                and observers.recorder is None
+                and not observers.reporter.listens()
                 and self.broken is None
                 and self.planner.plan_for(event, fields) is None
             )
@@ -111,18 +80,43 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
         except Exception:  # noqa: BLE001
             return False
 
-    def call(self, event: HookEventName, fields: Fields, session: _Session) -> HookCall:
-        """An event with the fields that every hook gets."""
-        config, (session_id, transcript) = self.config, session
-        base = base_fields(
-            event,
-            config.session_id if session_id is None else session_id,
-            config.working_dir,
-            config.transcript_path if transcript is None else transcript,
-        )
-        return HookCall(event, base | fields, current_depth())
+    async def answer(
+        self, observed: ObservedEvent, remote: RemoteSide | None
+    ) -> ProcessedHookResult | None:
+        """The verdict of the hooks on an event; None if it has none.
 
-    def stable(self, event: HookEventName, fields: Fields) -> Fields:
+        Raises what breaks around the hooks; ``observed.stage`` says where.
+        """
+        event, fields = observed.event, observed.fields or {}
+        if observed.trace is not None:
+            # Of a bus: without a valid input it does not reach the planner.
+            observed.stage = _TRANSLATION
+            observed.fields = fields = self._stable(event, event_fields(event, fields))
+        if self.broken is not None:
+            observed.stage = Stage.INTERNAL
+            raise self.broken.with_traceback(None)  # of an earlier event
+        observed.stage = _PLANNING
+        plan = self.planner.plan_for(event, fields)
+        if plan is None:
+            return None
+        if remote is not None:
+            plan = structs.replace(plan, hooks=(remote.hook, *plan.hooks))
+        if observed.trace is None:
+            observed.stage = _TRANSLATION
+            fields = self._stable(event, fields)
+        observed.stage = _EXECUTION
+        call = observed.make_call(fields)
+        call.encode()
+        started = time.perf_counter()
+        observed.hook_results = results = await self.runner.run(plan, call)
+        took_ms = (time.perf_counter() - started) * 1000
+        observed.stage, observed.call, observed.plan = _AGGREGATION, call, plan
+        merged = aggregate(results, event, call.input, took_ms, self.tool_selection)
+        if remote is not None:
+            merged = remote.with_its_hooks(merged)
+        return process_common_hook_output_fields(merged, event)
+
+    def _stable(self, event: HookEventName, fields: Fields) -> Fields:
         """The fields with model payloads in the stable shape."""
         if not TRAITS[event].model_fields:
             return fields
@@ -134,88 +128,25 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     def failed(
         self,
         error: Exception,
-        stage: Stage,
-        event: HookEventName,
-        *,
+        observed: ObservedEvent,
         correlation_id: str | None = None,
-        was_blocked: bool = False,
     ) -> ProcessedHookResult:
         """What a failure outside the hooks means for its event.
 
-        ``was_blocked``: a hook blocks it, and what failed came after that.
+        A block of a hook holds, whatever fails after it.
         """
+        event = observed.event
+        outputs = (r.output for r in observed.hook_results if not r.observed)
+        is_blocked = any(output and output.is_blocking for output in outputs)
         return failed_event(
             error,
-            stage,
+            observed.stage,
             event,
             self.registry.for_event(event),
             correlation_id=correlation_id,
-            always=(was_blocked and TRAITS[event].can_block)
+            always=(is_blocked and TRAITS[event].can_block)
             or (self.broken is not None and event in closed_events(self.settings)),
         )
-
-    def tell_late(self, call: HookCall, result: HookExecutionResult) -> None:
-        """Log and record what a hook said after nobody waited for it."""
-        self.reporter.report_late(result)
-        if self.recorder is not None:
-            self.guard(self.recorder.record_late, call, result)
-
-
-class ObservedEvent(Struct):
-    """One event as its observers see it; they are told at its beginning and its end."""
-
-    pipeline: EventPipeline
-    event: HookEventName
-    fields: Fields | None
-    """None where they could not be read."""
-    session: _Session = (None, None)
-    trace: TraceContext | None = None
-    result: ProcessedHookResult | None = None
-    """None while it goes on, and if it is cancelled."""
-    telemetry: EventTelemetry | None = None
-    call: HookCall | None = None
-    """None where no hook saw the event."""
-    plan: HookPlan | None = None
-
-    def __enter__(self) -> ObservedEvent:
-        pipeline = self.pipeline
-        if pipeline.telemetry is not None:
-            session_id, fields = self.session[0], self.fields or {}
-            if session_id is None:
-                session_id = pipeline.config.session_id
-            start = pipeline.telemetry.start_event
-            self.telemetry = start(self.event, fields, session_id, self.trace)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pipeline, result = self.pipeline, self.result
-        if result is not None:
-            if pipeline.reporter.listens() or _is_notable(self.event, result):
-                pipeline.reporter.report(self.event, self.fields, result)
-            if pipeline.recorder is not None:
-                pipeline.guard(self.record)
-        if self.telemetry is not None:
-            self.telemetry.end(result)
-
-    def record(self) -> None:
-        """Put the event into the journal, if there is one."""
-        recorder, result = self.pipeline.recorder, self.result
-        if recorder is not None and result is not None and self.fields is not None:
-            # Without a plan the recorder translates model payloads.
-            call = self.call or self.pipeline.call(
-                self.event, self.fields, self.session
-            )
-            recorder.record(call, self.plan, result)
-
-
-def _is_notable(event: HookEventName, result: ProcessedHookResult) -> bool:
-    """Whether there may be anything to log above the level for debugging."""
-    aggregated, traits = result.aggregated, TRAITS[event]
-    for hook in aggregated.hook_results:
-        if hook.cause is not None or hook.warnings or hook.user_message:
-            return True
-    is_limited = not (traits.can_block and traits.can_stop)
-    return bool(aggregated.errors or (is_limited and aggregated.all_outputs))
 
 
 class HookEventHandler(EventFirer):
@@ -250,20 +181,6 @@ class HookEventHandler(EventFirer):
             return self.judge_unreadable(event, None, error)
         return await self.fire_fields(event, fields, session, transcript)
 
-    async def fire_validated(
-        self,
-        event: HookEventName,
-        fields: Mapping[str, Any],
-        *,
-        session_id: str | None = None,
-        transcript_path: str | None = None,
-        correlation_id: str | None = None,
-        trace: TraceContext | None = None,
-    ) -> ProcessedHookResult:
-        """Fire an event from a bus: translated, then planned (protocol.md#bus)."""
-        session, about = (session_id, transcript_path), (correlation_id, trace or {})
-        return await self.fire_fields(event, dict(fields), *session, *about)
-
     async def fire_fields(
         self,
         event: HookEventName,
@@ -273,7 +190,7 @@ class HookEventHandler(EventFirer):
         correlation_id: str | None = None,
         trace: TraceContext | None = None,
     ) -> ProcessedHookResult:
-        """The whole way of an event, whoever fires it, on normalized fields.
+        """The whole way of an event, whoever fires it.
 
         ``trace``: of a request from a bus, whose fields are not normalized yet; None
         for an event of this process. Without a session it is the config's own.
@@ -282,64 +199,36 @@ class HookEventHandler(EventFirer):
         if trace is None and self.remote is None and pipeline.is_idle(event, fields):
             return ProcessedHookResult(aggregated=AggregatedHookResult())
         session = session_id, transcript_path
-        with ObservedEvent(pipeline, event, fields, session, trace) as observed:
-            stage, results, remote = _PLANNING, _NO_RESULTS, None
+        with pipeline.observers.event(event, fields, session, trace) as observed:
+            remote = None
             if self.remote is not None:
                 remote = RemoteSide(self.remote, event, fields, *session)
             try:
-                if trace is not None:
-                    stage = _TRANSLATION
-                    fields = pipeline.stable(event, event_fields(event, fields))
-                    observed.fields, stage = fields, _PLANNING
-                if pipeline.broken is not None:
-                    plan = None
-                else:
-                    plan = pipeline.planner.plan_for(event, fields)
-                if plan is not None:
-                    if remote is not None:
-                        plan = structs.replace(plan, hooks=(remote.hook, *plan.hooks))
-                    stage = _TRANSLATION
-                    if trace is None:
-                        fields = pipeline.stable(event, fields)
-                    stage = _EXECUTION
-                    call = pipeline.call(event, fields, session)
-                    call.telemetry, call.on_late = (
-                        observed.telemetry,
-                        pipeline.tell_late,
-                    )
-                    call.encode()
-                    started = time.perf_counter()
-                    results = await pipeline.runner.run(plan, call)
-                    took_ms = (time.perf_counter() - started) * 1000
-                    stage = _AGGREGATION
-                    observed.call, observed.plan = call, plan
-                    selection = pipeline.tool_selection
-                    merged = aggregate(results, event, call.input, took_ms, selection)
-                    if remote is not None:
-                        merged = remote.with_its_hooks(merged)
-                    result = process_common_hook_output_fields(merged, event)
-                    observed.result = result
-                    return result
+                observed.result = await pipeline.answer(observed, remote)
+                if observed.result is not None:
+                    return observed.result
                 result = ProcessedHookResult(aggregated=AggregatedHookResult())
-                if pipeline.broken is not None:
-                    broken = pipeline.broken, Stage.INTERNAL, event
-                    result = pipeline.failed(*broken, correlation_id=correlation_id)
             # The edge of the pipeline: the caller gets the failure as data.
             except Exception as error:  # noqa: BLE001
-                outputs = [hook.output for hook in results if not hook.observed]
-                result = pipeline.failed(
-                    error,
-                    stage,
-                    event,
-                    correlation_id=correlation_id,
-                    was_blocked=any(
-                        output and output.is_blocking for output in outputs
-                    ),
-                )
+                result = pipeline.failed(error, observed, correlation_id)
             if remote is not None:
                 result = await remote.judge_beside(result)
             observed.result = result
             return result
+
+    def answer_if_idle(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult | None:
+        """The result of an event that concerns nobody, without an event loop.
+
+        None if it may concern somebody. Raises ``UnknownEventError``.
+        """
+        event = HookEventName.of(event_name)
+        if self.refresh is None and self.remote is None:
+            with suppress(Exception):  # it is raised again where the event is fired
+                if self.pipeline.is_idle(event, event_fields(event, event_input)):
+                    return ProcessedHookResult(aggregated=AggregatedHookResult())
+        return None
 
     async def current(self) -> EventPipeline:
         """What answers an event now, after a look whether the settings have changed."""
@@ -361,9 +250,9 @@ class HookEventHandler(EventFirer):
         self, event: HookEventName, fields: Fields | None, error: Exception
     ) -> ProcessedHookResult:
         """Decide by policy about an event that could not be read; record it."""
-        with ObservedEvent(self.pipeline, event, fields) as observed:
-            result = self.pipeline.failed(error, Stage.VALIDATION, event)
-            observed.result = result
+        with self.pipeline.observers.event(event, fields) as observed:
+            observed.stage = Stage.VALIDATION
+            observed.result = result = self.pipeline.failed(error, observed)
         return result
 
     def refuse(
@@ -373,34 +262,31 @@ class HookEventHandler(EventFirer):
         output = closed_output(event, reason)
         refusal = AggregatedHookResult(final_output=output, all_outputs=[output])
         session = session_id, None
-        with ObservedEvent(self.pipeline, event, fields, session) as observed:
+        with self.pipeline.observers.event(event, fields, session) as observed:
             observed.result = process_common_hook_output_fields(refusal, event)
 
     def note(
         self, session_id: str, message: str, details: Fields, *, blocked: bool = False
     ) -> None:
         """Record something about an event that no hook is asked about."""
-        fields = {"notification_type": "Hookline", "message": message}
-        empty = make_empty_success_result()
-        note = ObservedEvent(
-            self.pipeline,
-            HookEventName.Notification,
-            {**fields, "details": details},
-            (session_id, None),
-            result=ProcessedHookResult(
-                aggregated=empty, reason=message, blocked=blocked
-            ),
+        about = {"notification_type": "Hookline", "message": message}
+        fields, session = {**about, "details": details}, (session_id, None)
+        notification = HookEventName.Notification
+        note = self.pipeline.observers.event(notification, fields, session)
+        note.result = ProcessedHookResult(
+            aggregated=make_empty_success_result(), reason=message, blocked=blocked
         )
-        self.pipeline.guard(note.record)
+        note.record()
 
     def tell_invalid(
         self, event: HookEventName | None, problem: str, trace: TraceContext
     ) -> None:
         """Tell telemetry of a request from a bus that was refused."""
-        if self.pipeline.telemetry is not None:
+        telemetry = self.pipeline.observers.telemetry
+        if telemetry is not None:
             envelope = build_failure_envelope(problem, Stage.VALIDATION)
-            telemetry = self.pipeline.telemetry.start_event(event, {}, "", trace)
-            telemetry.end(ProcessedHookResult(aggregated=envelope))
+            refused = telemetry.start_event(event, {}, "", trace)
+            refused.end(ProcessedHookResult(aggregated=envelope))
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""

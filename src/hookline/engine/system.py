@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,17 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from hookline._internal.log import (
-    AnyLogger,
-    DebugLogger,
-    Guard,
-    logger,
-)
+from hookline._internal.log import AnyLogger, DebugLogger, Guard, logger
 from hookline.config import Config
 from hookline.errors import (
     HookRegistryNotInitializedError,
     HookSystemNotInitializedError,
-    JournalError,
     ReloadError,
 )
 from hookline.execute.executors import HookExecutors
@@ -42,24 +35,19 @@ from hookline.settings.model import DEFAULT_TIMEOUT_MS
 
 from .breaker import CircuitBreaker
 from .handler import EventPipeline, HookEventHandler
+from .observers import Observers
 from .planner import HookPlanner
 from .registry import HookRegistry
-from .report import Reporter
 from .runner import HookRunner
+from .sync import run_sync
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus
-    from hookline.journal.record import JournalRecorder
-    from hookline.settings.model import TelemetryOptions
     from hookline.settings.watch import Reloaded, SettingsWatch
     from hookline.telemetry.choice import TelemetryChoice
-    from hookline.telemetry.contract import Telemetry
-    from hookline.telemetry.together import Together
 
     from .registration import Cause, EventName, HookCallable, Verdict
 
-_LAST_WRITES_S = 2.0
-"""How long a host that ends soon waits for a journal in which nothing is written."""
 _reload_log = logging.getLogger("hookline.reload")
 
 
@@ -106,35 +94,31 @@ class HookSystem:
         either it is what the settings say. ``reload``: each event looks whether the
         settings have changed, and if so, is answered by the new ones.
         """
-        _require_unused(config)
+        if not hasattr(config, "refuse_second_system"):
+            got = type(config).__name__
+            hint = "write HookSystem(config), with config = Config.load()"
+            raise TypeError(f"expected a Config, got {got}: {hint}")
+        config.refuse_second_system()
         self._config = config
         self._bus = _checked_bus(message_bus)
-        self._reporter = Reporter(debug_logger)
+        self._observers = Observers(config, debug_logger, telemetry)
         self._registry, self._broken = _build_registry(config.settings)
         self._executors = HookExecutors(config)
         self._executors.provide_for(self._registry.all_hooks())
         self._breaker = CircuitBreaker(config.working_dir)
         self._runner = HookRunner(self._executors.by_type, self._breaker)
         self._lock, self._host = threading.RLock(), os.getpid()
-        self._watch: SettingsWatch | None = None
-        self._follows = reload
-        if reload:
-            self._watch = self._make_watch()
         self._start_workers = start_workers
         self._settings_loaded_at = time.time()
         self._handler: HookEventHandler | None = None
-        self._telemetry = telemetry
-        self._chosen: tuple[TelemetryOptions | None, Together | None] | None = None
-        """For which options of the settings, and what it is."""
-        self._build_telemetry(config.settings)  # raises for what cannot be had
         self._disposing: HookEventHandler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._journals: dict[str, JournalRecorder] = {}
-        """By path; those of settings before a reload take what their hooks say late."""
+        self._follows = reload
+        self._watch: SettingsWatch | None = None
+        if reload:
+            self._watch_settings()
         self.require_hooks = False
         """Whether a reload that leaves no hook is refused."""
-        self._record: bool | str = False
-        """Whether, or to which file, events are recorded whatever the settings say."""
         config.adopt(self)
 
     @property
@@ -174,6 +158,14 @@ class HookSystem:
             raise HookRegistryNotInitializedError("registry")
         return self._registry
 
+    @property
+    def _changing(self) -> threading.RLock:
+        """Held while it starts, or hooks are added, removed, switched or reloaded."""
+        if self._host != os.getpid():
+            # A fork while it was held: whoever held it is not there.
+            self._lock, self._host = threading.RLock(), os.getpid()
+        return self._lock
+
     async def initialize(self) -> None:
         """Build what is missing; concurrent calls share one run.
 
@@ -187,20 +179,11 @@ class HookSystem:
         if self._bus is not None and self._handler is not None:
             await self._handler.subscribed()
 
-    @property
-    def _changing(self) -> threading.RLock:
-        """Held while it starts, or hooks are added, removed, switched or reloaded."""
-        if self._host != os.getpid():
-            # A fork while it was held: whoever held it is not there.
-            self._lock, self._host = threading.RLock(), os.getpid()
-        return self._lock
-
     def _start(self) -> None:
         settings = self._config.settings
         for problem in (*settings.errors, *settings.warnings):
             logger.warning("%s", problem)
-        pipeline = self._pipeline(settings, self._registry, self._broken)
-        handler = HookEventHandler(pipeline)
+        handler = HookEventHandler(self._pipeline(settings, self._registry))
         if self._follows and self._watch is not None:
             handler.refresh = self._watch.refresh
         if self._bus is not None:
@@ -217,69 +200,21 @@ class HookSystem:
             start = partial(self._executors.start_ahead, workers=self._start_workers)
             Guard("starting hooks ahead of events")(start, hooks)
 
-    def _pipeline(
-        self,
-        settings: Settings,
-        planned: HookRegistry,
-        broken: Exception | None = None,
-    ) -> EventPipeline:
-        journal = Guard("the journal")(self._open_journal, settings)
-        if self._watch is not None and not settings.hooks_enabled:
-            # As at a start, which builds no hook system for such settings.
-            planned, journal = HookRegistry(Settings()), None
+    def _pipeline(self, settings: Settings, registry: HookRegistry) -> EventPipeline:
+        # Settings that switch hooks off after a reload: as no hook system at a start.
+        is_off = self._watch is not None and not settings.hooks_enabled
+        self._observers.follow(settings, recorded=not is_off)
+        planned = HookRegistry(Settings()) if is_off else registry
         return EventPipeline(
             config=self._config,
             settings=settings,
             registry=planned,
             planner=HookPlanner(planned),
             runner=self._runner,
-            reporter=self._reporter,
-            recorder=journal,
-            broken=broken,
+            observers=self._observers,
             tool_selection=settings.global_options.tool_selection,
-            telemetry=self._build_telemetry(settings),
+            broken=self._broken,
         )
-
-    def _build_telemetry(self, settings: Settings) -> Telemetry | None:
-        options = settings.global_options.telemetry
-        if self._telemetry is None and (options is None or self._has_no_exporter):
-            return None
-        if self._chosen is None or self._chosen[0] != options:
-            # Most hosts have no telemetry and need not load its modules.
-            from hookline.telemetry.choice import choose_telemetry
-
-            self._chosen = (options, choose_telemetry(self._telemetry, options))
-        return self._chosen[1]
-
-    @property
-    def _has_no_exporter(self) -> bool:
-        """Whether it is a command of ours, and nothing has set OpenTelemetry up."""
-        return self._config.one_shot and "opentelemetry.trace" not in sys.modules
-
-    def _open_journal(self, settings: Settings) -> JournalRecorder | None:
-        option = settings.global_options.journal or self._record
-        if isinstance(self._record, str):
-            option = self._record
-        path = _journal_file(option, self._config, settings)
-        if path is None:
-            return None
-        if path not in self._journals:
-            from hookline.journal.record import JournalRecorder
-
-            journal = JournalRecorder(path, translator=self._config.translator)
-            self._journals[path] = journal
-        self._journals[path].start()
-        return self._journals[path]
-
-    def _make_watch(self) -> SettingsWatch:
-        # Most hosts load their settings once and need not load this module.
-        from hookline.settings.watch import SettingsWatch
-
-        watch = self._config.watch or SettingsWatch(
-            self._config.loaded, self._config.working_dir
-        )
-        watch.follow(self._apply, self._tell)
-        return watch
 
     @property
     def last_reload(self) -> Reloaded | None:
@@ -288,7 +223,7 @@ class HookSystem:
 
     def settings_changed(self) -> bool:
         """Whether there are settings to reload; costs a few calls of ``stat``."""
-        return self._known_watch().has_changed()
+        return self._watch_settings().has_changed()
 
     async def reload(self) -> Reloaded:
         """Load the settings again, and use them from the next event on.
@@ -297,44 +232,57 @@ class HookSystem:
         project's have, that project's. Raises ``HooklineError`` for settings that were
         not read from files.
         """
-        return await self._known_watch().reload()
+        return await self._watch_settings().reload()
 
-    def _known_watch(self) -> SettingsWatch:
+    def _watch_settings(self) -> SettingsWatch:
         with self._changing:
             if self._watch is None:
-                self._watch = self._make_watch()
+                # Most hosts load their settings once and need not load this module.
+                from hookline.settings.watch import SettingsWatch
+
+                config = self._config
+                watch = config.watch or SettingsWatch(config.loaded, config.working_dir)
+                watch.follow(self._use, self._tell)
+                self._watch = watch
             return self._watch
 
-    def _apply(self, loaded: Settings) -> bool:
+    def _use(self, loaded: Settings) -> bool:
         """Put settings in place of those in use, in a thread of its own."""
         config = self._config
         settings = config.prepared(loaded)
         registry = HookRegistry(settings, self._registry)
         self._executors.provide_for(registry.all_hooks())
+        files = {layer.file for layer in loaded.layers}
+        lost = [
+            f"{layer.file} is gone, and its hooks with it: {count}"
+            for layer in config.loaded.layers
+            # A project's need its approval to go.
+            if layer.file not in files and not layer.is_project
+            if (count := sum(1 for _ in layer.hooks()))
+        ]
         with self._changing:
-            old, handler = self._registry, self._handler
-            registry.take_over(old, settings)
+            previous = self._registry
+            registry.take_over(previous, settings)
             is_emptied = self.active_hooks and not _count_active(registry, settings)
             if is_emptied and self.require_hooks:
                 raise ReloadError(("no hook would be left, and hooks are required",))
-            gone = _gone(config.loaded, loaded)
-            if handler is not None:
-                pipeline = self._pipeline(settings, registry)
-                for problem in gone:  # the new settings may have no journal
-                    handler.note("", problem, {})
-                handler.pipeline = pipeline
-            changed = loaded != config.loaded or _state(registry) != _state(old)
+            self._broken = None
+            if self._handler is not None:
+                for problem in lost:  # the new settings may have no journal
+                    self._handler.note("", problem, {})
+                self._handler.pipeline = self._pipeline(settings, registry)
+            changed = loaded != config.loaded or _state(registry) != _state(previous)
             before, config.settings, config.loaded = config.settings, settings, loaded
-            self._registry, self._broken = registry, None
+            self._registry = registry
             if changed:
                 self._settings_loaded_at = time.time()
             self._executors.limit_processes(settings.global_options.max_processes)
             self._executors.retain(registry.all_hooks())
         if is_emptied:
             _reload_log.warning("no hooks are left, so every event is allowed")
-        known = {*map(str, before.errors), *before.warnings}
-        for problem in (*gone, *map(str, settings.errors), *settings.warnings):
-            if problem not in known:
+        old_problems = {*map(str, before.errors), *before.warnings}
+        for problem in (*lost, *map(str, settings.errors), *settings.warnings):
+            if problem not in old_problems:
                 logger.warning("%s", problem)
         if self._loop is not None:
             with suppress(RuntimeError):  # it is closed
@@ -345,11 +293,11 @@ class HookSystem:
         """Log the outcome of a reload."""
         handler = self._handler
         if outcome.problems:
-            told = f"changed settings are not used: {'; '.join(outcome.problems)}"
+            message = f"changed settings are not used: {'; '.join(outcome.problems)}"
             failed = {"settings": {"reloaded": False}}
-            _reload_log.error("%s", told, extra=failed)
+            _reload_log.error("%s", message, extra=failed)
             if handler is not None:
-                handler.note("", told, {"problems": list(outcome.problems)})
+                handler.note("", message, {"problems": list(outcome.problems)})
         if outcome.changed:
             count = self.status.total_hooks
             text, ending = "settings reloaded: %d hook%s", "s"[: count != 1]
@@ -374,14 +322,7 @@ class HookSystem:
         await self._runner.finish(background_s)
         await self._executors.close()
         watcher.stop()
-        for journal in tuple(self._journals.values()):
-            # Waits for the disk, which must not hold up the event loop.
-            limit = () if background_s is None else (_LAST_WRITES_S,)
-            await asyncio.to_thread(journal.close, *limit)
-        self._journals = {}
-        if self._chosen is not None and self._chosen[1] is not None:
-            self._chosen[1].close()
-        await self._reporter.flush()
+        await self._observers.close(soon=background_s is not None)
         self._disposing = None
 
     def fire_sync(
@@ -391,22 +332,25 @@ class HookSystem:
 
         From any thread, with or without a running event loop.
         """
-        from .sync import run_sync
+        handler = None if self._bus is not None else self._handler
+        if handler is not None:
+            idle = handler.answer_if_idle(event_name, event_input)
+            if idle is not None:
+                return idle
 
-        return run_sync(self._config, self._fire(event_name, event_input))
+        async def fire() -> ProcessedHookResult:
+            await self.initialize()
+            return await self.event_handler.fire(event_name, event_input)
 
-    async def _fire(
-        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
-    ) -> ProcessedHookResult:
-        await self.initialize()
-        return await self.event_handler.fire(event_name, event_input)
+        return run_sync(self._config, fire())
 
     def record_to(self, path: str | os.PathLike[str] | None = None) -> None:
         """Record events from the next ``initialize()`` on, whatever settings say.
 
         Without a path it is the one in the settings, or the default one.
         """
-        self._record = os.fspath(path) if path else self._record or True
+        recording = os.fspath(path) if path else self._observers.recording or True
+        self._observers.recording = recording
 
     def on(
         self,
@@ -483,14 +427,6 @@ class HookSystem:
         await self.dispose()
 
 
-def _require_unused(config: object) -> None:
-    if not hasattr(config, "refuse_second_system"):
-        got = type(config).__name__
-        hint = "write HookSystem(config), with config = Config.load()"
-        raise TypeError(f"expected a Config, got {got}: {hint}")
-    config.refuse_second_system()
-
-
 def _state(registry: HookRegistry) -> list[object]:
     hooks = registry.all_hooks()
     return [(hook.serial, hook.enabled, hook.trust) for hook in hooks]
@@ -512,14 +448,6 @@ def _checked_bus(bus: Any) -> HookBus | None:
     return checked
 
 
-def _gone(old: Settings, new: Settings) -> list[str]:
-    """What took hooks along when it went; a project's need its approval to go."""
-    there = {layer.file for layer in new.layers}
-    lost = (one for one in old.layers if one.file not in there and not one.is_project)
-    counts = ((one.file, sum(1 for _ in one.hooks())) for one in lost)
-    return [f"{file} is gone, and its hooks with it: {n}" for file, n in counts if n]
-
-
 def _build_registry(settings: Settings) -> tuple[HookRegistry, Exception | None]:
     """Register all hooks; if that fails, none, and every event fails by policy."""
     try:
@@ -528,15 +456,3 @@ def _build_registry(settings: Settings) -> tuple[HookRegistry, Exception | None]
     except Exception as error:  # noqa: BLE001
         logger.error("the hooks could not be registered: %r", error)
         return HookRegistry(Settings()), error
-
-
-def _journal_file(option: bool | str, config: Config, settings: Settings) -> str | None:
-    if not option:
-        return None
-    from hookline.journal.store import recording_path
-
-    try:
-        return recording_path(option, settings.project_dir or config.working_dir)
-    except JournalError as error:
-        logger.warning("%s", error)
-        return None

@@ -13,6 +13,7 @@ import asyncio
 import os
 import time
 from collections.abc import Coroutine, Iterator
+from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, structs
@@ -21,7 +22,8 @@ from hookline._internal.log import Guard
 from hookline.agent.firing import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
-from hookline.engine.handler import HookEventHandler, Recorder
+from hookline.engine.handler import HookEventHandler
+from hookline.engine.observers import Recorder
 from hookline.engine.run_hook import closed_events
 from hookline.errors import EncodingError, HooklineError
 from hookline.plan import HookCall, HookPlan, RegisteredHook
@@ -287,13 +289,15 @@ class _Loaded:
             return _Now(config, config.loaded, config.settings, error=error)
         handler = system.event_handler
         pipeline, last = await handler.current(), system.last_reload
-        self._recorder = recorder = pipeline.recorder
+        observers = copy(pipeline.observers)
+        self._recorder = recorder = observers.recorder
         records = None if recorder is None else _HeldRecords(recorder)
+        observers.recorder = records
         return _Now(
             config,
             config.loaded,
             pipeline.settings,
-            HookEventHandler(structs.replace(pipeline, recorder=records)),
+            HookEventHandler(structs.replace(pipeline, observers=observers)),
             refused=() if last is None else last.problems,
             records=records,
         )
