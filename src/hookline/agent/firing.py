@@ -99,6 +99,11 @@ class SessionEvents(EventFirer):
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
         """Fire from plain code: any thread, with or without a running event loop."""
+        handler, has_remote = self.config.ready_handler, self.config.remote_hooks
+        if isinstance(handler, HookEventHandler) and has_remote is None:
+            idle = handler.answer_if_idle(event_name, event_input)
+            if idle is not None:
+                return idle
         return self.run_sync(self.fire(event_name, event_input))
 
     def run_sync(self, work: Coroutine[Any, Any, T]) -> T:

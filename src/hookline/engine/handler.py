@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from hookline._internal.log import Guard, logger
 from hookline.config import Config
+from hookline.plan import HookPlan
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
@@ -65,27 +66,23 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     broken: Exception | None = None
     """Why hooks could not be registered: every event fails, by policy."""
 
-    def is_idle(self, event: HookEventName, fields: Fields) -> bool:
-        """Whether an event has no hooks and nobody is told of it, as most have."""
+    def is_unobserved(self) -> bool:
+        """Whether nobody is told of an event that has no hooks; so it is mostly."""
         observers = self.observers
-        try:
-            return (
-                observers.telemetry is None
-                and observers.recorder is None
-                and not observers.reporter.listens()
-                and self.broken is None
-                and self.planner.plan_for(event, fields) is None
-            )
-        # It is raised again where it is a failure of the event.
-        except Exception:  # noqa: BLE001
-            return False
+        return (
+            observers.telemetry is None
+            and observers.recorder is None
+            and not observers.reporter.listens()
+            and self.broken is None
+        )
 
     async def answer(
-        self, observed: ObservedEvent, remote: RemoteSide | None
+        self, observed: ObservedEvent, plan: HookPlan | None, remote: RemoteSide | None
     ) -> ProcessedHookResult | None:
         """The verdict of the hooks on an event; None if it has none.
 
-        Raises what breaks around the hooks; ``observed.stage`` says where.
+        ``plan``, if it is known already. Raises what breaks around the hooks;
+        ``observed.stage`` says where.
         """
         event, fields = observed.event, observed.fields or {}
         if observed.trace is not None:
@@ -96,7 +93,8 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
             observed.stage = Stage.INTERNAL
             raise self.broken.with_traceback(None)  # of an earlier event
         observed.stage = _PLANNING
-        plan = self.planner.plan_for(event, fields)
+        if plan is None:
+            plan = self.planner.plan_for(event, fields)
         if plan is None:
             return None
         if remote is not None:
@@ -196,15 +194,22 @@ class HookEventHandler(EventFirer):
         for an event of this process. Without a session it is the config's own.
         """
         pipeline = self.pipeline if self.refresh is None else await self.current()
-        if trace is None and self.remote is None and pipeline.is_idle(event, fields):
-            return ProcessedHookResult(aggregated=AggregatedHookResult())
+        plan = None
+        if trace is None and self.remote is None and pipeline.is_unobserved():
+            try:
+                plan = pipeline.planner.plan_for(event, fields)
+                if plan is None:
+                    return ProcessedHookResult(aggregated=AggregatedHookResult())
+            # It is raised again where it is a failure of the event.
+            except Exception:  # noqa: BLE001, S110
+                pass
         session = session_id, transcript_path
         with pipeline.observers.event(event, fields, session, trace) as observed:
             remote = None
             if self.remote is not None:
                 remote = RemoteSide(self.remote, event, fields, *session)
             try:
-                observed.result = await pipeline.answer(observed, remote)
+                observed.result = await pipeline.answer(observed, plan, remote)
                 if observed.result is not None:
                     return observed.result
                 result = ProcessedHookResult(aggregated=AggregatedHookResult())
@@ -226,7 +231,9 @@ class HookEventHandler(EventFirer):
         event = HookEventName.of(event_name)
         if self.refresh is None and self.remote is None:
             with suppress(Exception):  # it is raised again where the event is fired
-                if self.pipeline.is_idle(event, event_fields(event, event_input)):
+                fields, pipeline = event_fields(event, event_input), self.pipeline
+                plan = pipeline.planner.plan_for(event, fields)
+                if plan is None and pipeline.is_unobserved():
                     return ProcessedHookResult(aggregated=AggregatedHookResult())
         return None
 
