@@ -95,29 +95,26 @@ class Explainer:
         event = self._call.event
         hooks = HookRegistry(self._settings).for_event(event)
         judged = judge(hooks, self._call.input)
-        planned = [item for item in judged if item.judgement is Judgement.RUNS]
-        left_out = [item for item in judged if item.judgement is not Judgement.RUNS]
+        judged.sort(key=lambda item: item.judgement is not Judgement.RUNS)
         return [
-            *(self._planned(item, order) for order, item in enumerate(planned, 1)),
-            *(
-                HookExplanation(
-                    hook=item.hook,
-                    judgement=item.judgement,
-                    why=self._why(item),
-                    duplicate_of=item.duplicate_of,
-                )
-                for item in left_out
-            ),
+            *(self._explain(item, order) for order, item in enumerate(judged, 1)),
             *(
                 HookExplanation(hook=hook, judgement="switched off", why=why)
                 for hook, why in switched_off(self._settings, event)
             ),
         ]
 
-    def _planned(self, judged: JudgedHook, order: int) -> HookExplanation:
-        """A hook of the plan, and what may still keep it from running."""
+    def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
         hook, config = judged.hook, judged.hook.config
-        judgement, why = Judgement.RUNS.value, self._why(judged)
+        judgement, why = judged.judgement.value, self._why(judged)
+        if judged.judgement is not Judgement.RUNS:
+            return HookExplanation(
+                hook=hook,
+                judgement=judgement,
+                why=why,
+                duplicate_of=judged.duplicate_of,
+            )
+        # It is planned; something may still keep it from running.
         condition = self._evaluated(hook, config.condition)
         when = config.when if config.type is HookType.RULE else None
         if hook.trust is TrustStatus.UNTRUSTED:

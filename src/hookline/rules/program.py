@@ -619,8 +619,7 @@ def _infinite(number: int) -> float:
 
 
 def _clean_text(text: str) -> str:
-    text = text.replace("\0", _LOST)  # the engine would cut the text here
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return clean_text(text.replace("\0", _LOST))  # the engine would cut the text here
 
 
 def _time_of(event: Mapping[str, Any]) -> Any:
