@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hookline.errors import HooklineError, MissingExtraError, nearest
 from hookline.protocol.inputs import EVENT_FIELDS
 from hookline.protocol.tool_fields import with_agent_spellings
+from hookline.protocol.values import clean_text
 
 from . import functions
 from .cost import LIMIT, CostModel, weight_of
