@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hookline.execute.child import ProcessSlots, run_process
+from hookline.execute.child import run_process
 from hookline.execute.spawn import ProcessSpec, Program
 from hookline.plan import DEPTH_VARIABLE, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.values import text_of
@@ -20,6 +20,8 @@ from hookline.shell.parse import (
     plain_words,
     quote_folders,
 )
+
+from .runtime import Runtimes
 
 CLEAN_NAMES = frozenset(
     {
@@ -312,13 +314,13 @@ def absolute_entries(path: str) -> list[str]:
 class CommandExecutor:
     """Runs commands, so many at a time."""
 
-    def __init__(self, slots: ProcessSlots) -> None:
-        self._slots = slots
+    def __init__(self, runtimes: Runtimes) -> None:
+        self._runtimes = runtimes
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Run the command once; its timeout starts when it has a slot."""
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
-        async with self._slots:
+        async with self._runtimes.here().slots:
             return await run_process(spec)
 
     async def close(self) -> None:

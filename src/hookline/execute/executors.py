@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hookline.config import Config
-from hookline.execute.child import ProcessSlots
 from hookline.execute.command import CommandExecutor
 from hookline.execute.python import PythonExecutor
 from hookline.plan import (
@@ -32,11 +31,11 @@ class HookExecutors:
     def __init__(self, config: Config) -> None:
         self._config = config
         limit = config.settings.global_options.max_processes
-        self._slots, self.runtimes = ProcessSlots(limit), Runtimes(limit)
+        self.runtimes = Runtimes(limit)
         self.standby: StandbyExecutor | None = None
         self.workers: WorkerExecutor | None = None
         self.by_type: dict[HookType, Executor] = {
-            HookType.COMMAND: CommandExecutor(self._slots),
+            HookType.COMMAND: CommandExecutor(self.runtimes),
             HookType.PYTHON: PythonExecutor(),
         }
 
@@ -50,12 +49,12 @@ class HookExecutors:
         if self.standby is None and ahead:
             from hookline.execute.standby import StandbyExecutor
 
-            self.standby = StandbyExecutor(self._slots)
+            self.standby = StandbyExecutor(self.runtimes)
             self.by_type[HookType.COMMAND] = self.standby
         if HookType.WORKER in missing:
             from hookline.execute.worker import WorkerExecutor
 
-            self.workers = WorkerExecutor(self._slots)
+            self.workers = WorkerExecutor(self.runtimes)
             self.by_type[HookType.WORKER] = self.workers
         if HookType.RULE in missing:
             from hookline.execute.rule import RuleExecutor
@@ -72,7 +71,6 @@ class HookExecutors:
 
     def limit_processes(self, limit: int) -> None:
         """Change how many processes run at once, from any thread."""
-        self._slots.resize(limit)
         self.runtimes.resize(limit)
 
     def start_ahead(self, hooks: Iterable[RegisteredHook], *, workers: bool) -> None:

@@ -21,7 +21,7 @@ from subprocess import SubprocessError
 from msgspec import structs
 
 from hookline._internal.log import logger
-from hookline.execute.child import Child, ProcessSlots, run_process
+from hookline.execute.child import Child, run_process
 from hookline.execute.spawn import ProcessSpec
 from hookline.execute.watchdog import fork_lock
 from hookline.plan import HookCall, RegisteredHook, RunEnd
@@ -31,6 +31,7 @@ from hookline.settings.model import Stamp
 from hookline.trust.pins import times_of
 
 from .command import command_spec, trace_environment
+from .runtime import Runtimes
 from .worker import HookFiles
 
 _GONE_S = 1.0
@@ -42,8 +43,8 @@ class StandbyExecutor:
     Those that wait count as processes, but make way for every event that needs a slot.
     """
 
-    def __init__(self, slots: ProcessSlots) -> None:
-        self._slots = slots
+    def __init__(self, runtimes: Runtimes) -> None:
+        self._runtimes = runtimes
         self._pools: dict[int, _Pool] = {}
         self._kept: frozenset[int] | None = None
         """The hooks that processes are started for; None for all."""
@@ -62,11 +63,11 @@ class StandbyExecutor:
         # A re-check asks about another input, with a variable of its own.
         pool = None if call.recheck or not self._is_kept(hook) else self._pool(hook)
         if pool is None:
-            async with self._slots:
+            async with self._runtimes.here().slots:
                 self._make_room()
                 return await run_process(cold)
         try:
-            async with self._slots:
+            async with self._runtimes.here().slots:
                 deadline = time.perf_counter() + spec.timeout_s
                 spec = structs.replace(spec, stdin=_with_trace(spec.stdin, trace))
                 end = await self._use_one(pool, call, spec)
@@ -157,7 +158,7 @@ class StandbyExecutor:
     def _make_room(self) -> None:
         """Throw away what waits beyond ``maxProcesses``, the oldest first."""
         waiting = _wanted(self._waiting)
-        for one in waiting[: max(len(waiting) - self._slots.free, 0)]:
+        for one in waiting[: max(len(waiting) - self._runtimes.here().slots.free, 0)]:
             one.discard()
 
     def _fill_soon(self, pool: _Pool, call: HookCall) -> None:
@@ -172,7 +173,7 @@ class StandbyExecutor:
             return
         with fork_lock:  # no other thread starts any meanwhile
             missing = hook.config.standby - len(pool.waiting())
-            room = self._slots.free - len(_wanted(self._waiting))
+            room = self._runtimes.here().slots.free - len(_wanted(self._waiting))
             started = min(missing, room) > 0 and pool.start(call)
         if started:
             asyncio.get_running_loop().call_soon(self._fill, pool, call)

@@ -36,6 +36,7 @@ from .command import (
     request_environment,
     trace_environment,
 )
+from .runtime import Runtimes
 from .warm import (
     Answer,
     HandshakeError,
@@ -363,8 +364,8 @@ class HookFiles:
 class WorkerExecutor:
     """Keeps the workers of all hooks of one hook system."""
 
-    def __init__(self, slots: ProcessSlots) -> None:
-        self._slots = slots
+    def __init__(self, runtimes: Runtimes) -> None:
+        self._runtimes = runtimes
         self._pools: dict[tuple[int, str], WorkerPool] = {}
         self._kept: frozenset[int] | None = None
         """The hooks whose workers are kept; None for all."""
@@ -378,7 +379,7 @@ class WorkerExecutor:
         """Ask a worker once; waiting for one does not count against the timeout."""
         self._disown_after_fork()
         pool = self._pool(hook, call)
-        async with pool.places, self._slots:
+        async with pool.places, self._runtimes.here().slots:
             return await _Request(pool, hook, call).run()
 
     def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
