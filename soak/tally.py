@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hookline.execute.spawn import GRACE_S
+from hookline.execute.child import GRACE_S
 
 _KEPT = 50
 

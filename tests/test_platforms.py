@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
-
-from hookline.execute import watchdog as watcher
 
 SENTENCE = "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
 
@@ -36,16 +33,3 @@ sys.exit(status)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "the resident helper runs on Linux only\n"
-
-
-def test_without_files_in_memory_the_table_of_the_watcher_is_a_file_without_a_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As on macOS."""
-    monkeypatch.delattr(os, "memfd_create", raising=False)
-    table = watcher._memory_file()
-    try:
-        assert os.fstat(table).st_nlink == 0
-        assert os.pwrite(table, b"row", 33) == 3
-    finally:
-        os.close(table)

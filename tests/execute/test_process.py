@@ -168,16 +168,10 @@ exit 2
 """
 
 
-@pytest.mark.parametrize("how", ["quick", "subprocess"])
 async def test_process_gets_three_descriptors_a_group_and_default_signals(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, how: str
+    workspace: Workspace,
 ) -> None:
-    """protocol.md#process: no descriptor of the host's, no terminal, one group.
-
-    Also where the quick way to start a program is missing in this Python.
-    """
-    if how == "subprocess":
-        monkeypatch.setattr("hookline.execute.spawn._fork_exec", None)
+    """protocol.md#process: no descriptor of the host's, no terminal, one group."""
     assert signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN
     leaky = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(leaky, True)
@@ -194,9 +188,6 @@ async def test_process_gets_three_descriptors_a_group_and_default_signals(
 HOST = """
 import asyncio, sys
 from hookline import Config, HookSystem, Settings
-if "subprocess" in sys.argv:
-    import hookline.execute.spawn as spawn
-    spawn._fork_exec = None
 open("/dev/tty").close()
 hook = {"type": "command", "command": "(: < /dev/tty) 2>/dev/null && exit 2; exit 0"}
 settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [hook]}]}})
@@ -207,12 +198,11 @@ sys.exit(7 if asyncio.run(fire()).blocked else 0)
 """
 
 
-@pytest.mark.parametrize("how", ["quick", "subprocess"])
-def test_process_has_no_terminal_though_its_host_has_one(how: str) -> None:
+def test_process_has_no_terminal_though_its_host_has_one() -> None:
     """protocol.md#process: the behaviour is the same with and without a TTY."""
     pid, master = pty.fork()
     if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-c", HOST, how])
+        os.execv(sys.executable, [sys.executable, "-c", HOST])
     try:
         status = os.waitpid(pid, 0)[1]
     finally:

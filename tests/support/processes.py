@@ -105,12 +105,14 @@ async def none_left(mark: str, seconds: float = 30) -> bool:
     return False
 
 
+# A host that is killed in the millisecond in which it starts a hook leaves it running.
+_STARTED = "sleep 0.1; touch started"
 STUBBORN = {
-    "sleeps": "touch started; sleep 300",
-    "ignores SIGTERM": "trap '' TERM HUP INT; touch started; sleep 300; sleep 300",
-    "has children": "sleep 300 & (sleep 300; sleep 300) & touch started; wait",
-    "has deaf children": "(trap '' TERM HUP INT; sleep 300) & touch started; wait",
-    "never reads stdin": "exec <&-; touch started; sleep 300",
+    "sleeps": f"{_STARTED}; sleep 300",
+    "ignores SIGTERM": f"trap '' TERM HUP INT; {_STARTED}; sleep 300; sleep 300",
+    "has children": f"sleep 300 & (sleep 300; sleep 300) & {_STARTED}; wait",
+    "has deaf children": f"(trap '' TERM HUP INT; sleep 300) & {_STARTED}; wait",
+    "never reads stdin": f"exec <&-; {_STARTED}; sleep 300",
 }
 """Commands of hooks that would run for minutes; each creates a file ``started``."""
 

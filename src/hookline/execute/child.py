@@ -1,30 +1,155 @@
-"""Run one child process: feed it, limit its output, time it out, kill and reap it."""
+"""Run one child process: start it, feed it, limit its output, time it out, reap it.
+
+A child leads a process group of its own, which ends with the host (decision 0003).
+Everything runs in callbacks of the event loop: no threads, no task per stream.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import os
+import select
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from fcntl import fcntl, ioctl
-from functools import partial
+from functools import lru_cache, partial
 from os import WNOHANG, killpg
 from signal import SIGKILL
-from subprocess import SubprocessError
+from subprocess import Popen, SubprocessError
 from termios import FIONREAD
+from typing import Any
+
+from msgspec import Struct
 
 from hookline.plan import OnStart, RunEnd
 from hookline.protocol.results import FailureCause
 
 from .answer import as_text
-from .spawn import ProcessSpec
-from .watchdog import fork_lock, group_lives, own_fds, start, start_held, watcher
+from .watchdog import fork_lock, group_lives, own_fds, watcher
 
-POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
+GRACE_S = 5.0
+"""From SIGTERM to SIGKILL."""
+DRAIN_S = 0.25
+"""How long output is still read after the child exits."""
+UNWATCHED_S = 0.005
+"""Output is not watched before this time, unless the child ends."""
+PIPE_SIZE = 64 * 1024
+"""What a pipe usually holds before its writer has to wait."""
+_BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
+_READ_SIZE = 64 * 1024
+_DRAIN_READS = 64
+_POLL_FIRST_S, _POLL_LAST_S = 0.002, 0.05
+_ABORT_S = 1.0  # SIGKILL works at once, unless the kernel is stuck
+
+Streams = tuple[int, int, int]
+"""Stdin, stdout and stderr."""
+
+
+class Program(Struct, frozen=True):
+    """A program to execute without a shell."""
+
+    path: str
+    argv: Sequence[str]
+
+
+class ProcessSpec(Struct, frozen=True, kw_only=True):
+    """What to run, and its limits."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes
+    timeout_s: float
+    max_output_bytes: int
+    grace_s: float = GRACE_S
+    direct: Program | None = None
+    """The same without a shell; if it cannot be executed, ``argv`` is started."""
+    on_start: OnStart | None = None
+    """Is shown the first line of its output, also while it is incomplete; gives the
+    seconds that it has from then on, or None to leave that as it is."""
+
+
+def start(spec: ProcessSpec) -> tuple[int, Streams]:
+    """Start a program that ends with the host: its pid and our ends of its pipes."""
+    with fork_lock:
+        opened: list[int] = []
+        pid = None
+        watcher.expect()
+        try:
+            for _ in range(3):
+                opened += os.pipe()
+            stdin, in_end, out_end, stdout, err_end, stderr = opened
+            streams = stdin, stdout, stderr
+            if spec.direct is not None:
+                # A script without "#!", for example: the shell can still run it.
+                with suppress(OSError):
+                    pid = _spawn(spec.direct.argv, spec.direct.path, spec, streams)
+            if pid is None:
+                pid = _spawn(spec.argv, spec.argv[0], spec, streams)
+        except BaseException:
+            for fd in opened:
+                os.close(fd)
+            raise
+        finally:
+            watcher.started(pid)
+        for fd in streams:
+            os.close(fd)
+        pipes = in_end, out_end, err_end
+        for fd in pipes:
+            os.set_blocking(fd, False)
+        own_fds.update(pipes)
+    return pid, pipes
+
+
+def _spawn(
+    argv: Sequence[str], program: str, spec: ProcessSpec, streams: Streams
+) -> int:
+    # A session of its own only where a terminal must be kept from it: Linux schedules
+    # sessions as groups, and a new one starts without credit.
+    has_terminal = _has_terminal(int(time.monotonic()))
+
+    def popen(words: Sequence[str | bytes], env: Any) -> Popen[bytes]:
+        return Popen(
+            words,
+            executable=program,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            cwd=spec.cwd,
+            env=env,
+            start_new_session=has_terminal,
+            process_group=None if has_terminal else 0,
+        )
+
+    try:
+        child = popen(argv, spec.env)
+    except UnicodeEncodeError:  # no character keeps a hook from starting
+        env = {_encoded(name): _encoded(text) for name, text in spec.env.items()}
+        child = popen([_encoded(word) for word in argv], env)
+    child.returncode = 0  # reaped here, not by Popen
+    return child.pid
+
+
+@lru_cache(maxsize=1)
+def _has_terminal(_second: int) -> bool:
+    """Whether a child in this session could open a terminal; looks once a second."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError as error:
+        return error.errno not in {errno.ENXIO, errno.ENOENT}
+    return True
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a lone surrogate
+        return text.encode("utf-8", "replace")
 
 
 def close_own(*fds: int) -> None:
@@ -33,23 +158,6 @@ def close_own(*fds: int) -> None:
         for fd in fds:
             own_fds.discard(fd)
             os.close(fd)
-
-
-def _open_pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when a process ends; None: poll instead."""
-    if sys.platform == "linux":
-        with suppress(AttributeError, OSError):  # an old C library, none left
-            return os.pidfd_open(pid)
-    return None
-
-
-def _is_running(pid: int) -> bool:
-    """Whether a child has not ended, for one with a descriptor; leaves it unreaped."""
-    if sys.platform == "linux":
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        with suppress(ChildProcessError):  # somebody else has reaped it
-            return os.waitid(os.P_PID, pid, options) is None
-    return False
 
 
 class ProcessGroup:
@@ -66,15 +174,27 @@ class ProcessGroup:
         self._host = os.getpid()
         self._terminated = False
         self._on_exit = on_exit
-        self._pidfd = self._watch()
+        self._pidfd = -1
+        if sys.platform == "linux":
+            with suppress(AttributeError, OSError):  # an old C library, none left
+                self._pidfd = os.pidfd_open(pid)
+        if self._pidfd < 0:
+            self._poll(0)
+            return
+        own_fds.add(self._pidfd)
+        try:
+            loop.add_reader(self._pidfd, self.has_ended)
+        except BaseException:
+            # A child that cannot be watched must not go on running.
+            self.abandon()
+            raise
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group."""
-        if self._host != os.getpid():
-            return  # in a fork of the host, whose groups these are
-        # Already gone, or only zombies are left (macOS).
-        with suppress(ProcessLookupError, PermissionError):
-            killpg(self.pid, number)
+        if self._host == os.getpid():  # in a fork these are the groups of the host
+            # Already gone, or only zombies are left (macOS).
+            with suppress(ProcessLookupError, PermissionError):
+                killpg(self.pid, number)
 
     def terminate(self) -> None:
         """Send SIGTERM; until ``release`` the host's death ends what ignores it."""
@@ -100,79 +220,59 @@ class ProcessGroup:
 
     async def wait_gone(self, limit_s: float) -> None:
         """Wait until nothing is left, for so long at most."""
-        deadline, delay = self.loop.time() + limit_s, POLL_FIRST_S
+        deadline, delay = self.loop.time() + limit_s, _POLL_FIRST_S
         while self.lives() and self.loop.time() < deadline:
             await asyncio.sleep(delay)
-            delay = min(delay * 2, POLL_LAST_S)
+            delay = min(delay * 2, _POLL_LAST_S)
         if self.reaped:
             self._reap_orphans()
 
     def has_ended(self) -> bool:
-        """Look now, whatever the event loop has seen so far."""
-        if self._pidfd is not None and not self.reaped and _is_running(self.pid):
-            return False
-        return self._reap()
-
-    def abandon(self) -> None:
-        """Kill and reap at once, without the event loop, which may be closed."""
-        self.kill()
-        watcher.release(self.pid)
-        if self.reaped:
-            return
-        self.reaped = True
-        with suppress(ChildProcessError):  # already reaped
-            os.waitpid(self.pid, 0)
-        self._unwatch()
-
-    def _watch(self) -> int | None:
-        pidfd = _open_pidfd(self.pid)
-        if pidfd is None:
-            self.loop.call_later(POLL_FIRST_S, self._poll, POLL_FIRST_S)
-            return None
-        try:
-            self.loop.add_reader(pidfd, self._reap)
-        except BaseException:
-            # A child that cannot be watched must not go on running.
-            os.close(pidfd)
-            killpg(self.pid, SIGKILL)
-            watcher.release(self.pid)
-            os.waitpid(self.pid, 0)
-            raise
-        own_fds.add(pidfd)
-        return pidfd
-
-    def _unwatch(self) -> None:
-        if self._pidfd is not None:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self._pidfd)
-            close_own(self._pidfd)
-            self._pidfd = None
-
-    def _poll(self, delay: float) -> None:
-        if not self._reap():
-            delay = min(delay * 2, POLL_LAST_S)
-            self.loop.call_later(delay, self._poll, delay)
-
-    def _reap(self) -> bool:
+        """Reap the child if it has ended, whatever the event loop has seen so far."""
         if self.reaped:
             return True
-        has_exited = self._pidfd is not None
-        if has_exited:
-            self._unlist()  # before its number can be reused
+        status: int | None = None
         try:
+            if sys.platform == "linux":
+                options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+                if os.waitid(os.P_PID, self.pid, options) is None:
+                    return False
+                if not self._terminated:
+                    watcher.release(self.pid)  # before its number can be reused
             pid, status = os.waitpid(self.pid, WNOHANG)
+            if pid == 0:
+                return False
         except ChildProcessError:
-            # The host ignores SIGCHLD or reaps all children: the status is lost.
-            pid, status = self.pid, None
-        if pid == 0:
-            return False
-        if not has_exited:
-            self._unlist()
+            pass  # the host ignores SIGCHLD or reaps all children: the status is lost
+        if not self._terminated:
+            watcher.release(self.pid)
         self.reaped = True
         self.exit_code = None if status is None else os.waitstatus_to_exitcode(status)
         self._unwatch()
         self._on_exit()
         return True
+
+    def abandon(self) -> None:
+        """Kill and reap at once, without the event loop, which may be closed."""
+        self.kill()
+        watcher.release(self.pid)
+        if not self.reaped:
+            self.reaped = True
+            with suppress(ChildProcessError):  # already reaped
+                os.waitpid(self.pid, 0)
+            self._unwatch()
+
+    def _unwatch(self) -> None:
+        if self._pidfd >= 0:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._pidfd)
+            close_own(self._pidfd)
+            self._pidfd = -1
+
+    def _poll(self, delay: float) -> None:
+        if not self.reaped and not (delay and self.has_ended()):
+            delay = min(max(delay * 2, _POLL_FIRST_S), _POLL_LAST_S)
+            self.loop.call_later(delay, self._poll, delay)
 
     def _reap_orphans(self) -> None:
         """Reap what the leader left behind if the host has inherited it.
@@ -183,19 +283,6 @@ class ProcessGroup:
             while os.waitpid(-self.pid, WNOHANG)[0]:
                 pass
 
-    def _unlist(self) -> None:
-        if not self._terminated:
-            watcher.release(self.pid)
-
-
-_READ_SIZE = 64 * 1024
-_DRAIN_READS = 64
-PIPE_SIZE = 64 * 1024
-"""What a pipe usually holds before its writer has to wait."""
-
-_F_SETPIPE_SZ = 1031  # of Linux
-_BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
-
 
 class Feeder:
     """Writes one payload into a pipe and closes it, even if nobody reads."""
@@ -203,9 +290,9 @@ class Feeder:
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
         self._loop = loop
         self._fd = fd
-        self._rest = memoryview(b"")
+        self._unsent = memoryview(b"")
         self._size = 0
-        self._open = True
+        self.is_closed = False
         self._waiting = False
         self.failed = False
         """Nobody can read it any more."""
@@ -213,34 +300,34 @@ class Feeder:
     @property
     def written(self) -> int:
         """How many bytes are in the pipe, or were."""
-        return self._size - len(self._rest)
+        return self._size - len(self._unsent)
 
     def write(self, payload: bytes) -> None:
         """Write all of it, now or when there is room, then close the pipe."""
-        self._rest = memoryview(payload)
-        self._size = len(payload)
-        if len(payload) > PIPE_SIZE:
-            _enlarge(self._fd)
+        self._unsent, self._size = memoryview(payload), len(payload)
+        if self._size > PIPE_SIZE and sys.platform == "linux":
+            # Fewer wake-ups of the event loop. Over the user's limit of pipe memory
+            # the default size will do.
+            with suppress(OSError):
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _BIG_PIPE_SIZE)
         self._write()
 
     def close(self) -> None:
         """Close the pipe, written or not."""
-        if self._open:
-            self._open = False
+        if not self.is_closed:
+            self.is_closed = True
             if self._waiting:
                 self._loop.remove_writer(self._fd)
             close_own(self._fd)
 
     def _write(self) -> None:
         try:
-            self._rest = self._rest[os.write(self._fd, self._rest) :]
+            self._unsent = self._unsent[os.write(self._fd, self._unsent) :]
         except BlockingIOError:
             pass
         except OSError:
             self.failed = True
-            self.close()
-            return
-        if not self._rest:
+        if self.failed or not self._unsent:
             self.close()
         elif not self._waiting:
             self._waiting = True
@@ -328,31 +415,6 @@ class Collector:
                 self.on_start = None
 
 
-def _enlarge(fd: int) -> None:
-    """Enlarge a pipe for a big payload: fewer wake-ups of the event loop."""
-    if sys.platform == "linux":
-        # Over the user's limit of pipe memory the default size will do.
-        with suppress(OSError):
-            fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
-
-
-def _unread(fd: int) -> int:
-    """How many bytes are in a pipe."""
-    try:
-        return int.from_bytes(ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
-    except OSError:  # no pipe: the process that kept it was replaced by another
-        return 0
-
-
-DRAIN_S = 0.25
-"""How long output is still read after the child exits."""
-
-UNWATCHED_S = 0.005
-"""Output is not watched before this time, unless the child ends."""
-
-_ABORT_S = 1.0  # SIGKILL works at once, unless the kernel is stuck
-
-
 async def run_process(spec: ProcessSpec) -> RunEnd:
     """Run one process to its end; cancelling the caller kills its whole group."""
     started = time.perf_counter()
@@ -361,7 +423,7 @@ async def run_process(spec: ProcessSpec) -> RunEnd:
     except (OSError, ValueError, SubprocessError) as error:
         return RunEnd(
             cause=FailureCause.SPAWN,
-            error=_explain(error, spec),
+            error=f"could not start{_explain(error, spec)}",
             started=started,
             cwd=spec.cwd,
         )
@@ -370,91 +432,98 @@ async def run_process(spec: ProcessSpec) -> RunEnd:
 
 
 def _explain(error: Exception, spec: ProcessSpec) -> str:
-    if isinstance(error, OSError):
-        if not os.path.isdir(spec.cwd):  # noqa: PTH112 - no Path on this path
-            return f"could not start: the working directory {spec.cwd!r} is missing"
-        return f"could not start {spec.argv[0]!r}: {error.strerror or error}"
-    return f"could not start: {error}"
+    if not isinstance(error, OSError):
+        return f": {error}"
+    if not os.path.isdir(spec.cwd):  # noqa: PTH112 - no Path on this path
+        return f": the working directory {spec.cwd!r} is missing"
+    return f" {spec.argv[0]!r}: {error.strerror or error}"
 
 
 class Child:
-    """A running process with its pipes and timers.
+    """A running process with its pipes.
 
     Until it is fed it waits for its input: nothing of its output is read, so that it
-    waits with that too once a pipe is full. Everything runs in callbacks of the event
-    loop: no threads, no task per stream.
+    waits with that too once a pipe is full.
     """
 
     def __init__(
         self, spec: ProcessSpec, on_unfed_end: Callable[[], None] | None = None
     ) -> None:
-        """Start it; with ``on_unfed_end`` its input outlives it, even after us."""
+        """Start it; ``on_unfed_end`` is called if it ends before it is fed."""
         self.loop = asyncio.get_running_loop()
         self._spec = spec
         self._on_unfed_end = on_unfed_end
-        self._keeper = 0
-        self._other_end: int | None = None
+        self._deadline = 0.0
+        self._news: asyncio.Future[None] | None = None
+        self._other_end = -1
         self.has_read = True
-        """Whether its input was read, once it has ended; known if it was held."""
-        if on_unfed_end is None:
-            pid, pipes = start(spec)
-        else:
-            pid, pipes, self._keeper = start_held(spec)
-        self._finished: asyncio.Future[None] = self.loop.create_future()
-        self._exited: asyncio.Future[None] | None = None
-        self._timed_out = False
-        self._stdout_open = False
-        self._timers: list[asyncio.TimerHandle] = []
+        """Whether its input was read, once it has ended; known if it had to wait."""
+        pid, pipes = start(spec)
         try:
             self.group = ProcessGroup(pid, self.loop, self._ended)
         except OSError:
             close_own(*pipes)
-            watcher.end_keeper(self._keeper)
             raise
-        stdin, stdout, stderr = pipes
         limit = spec.max_output_bytes
-        self._stdin = Feeder(self.loop, stdin)
-        self._out = Collector(self.loop, stdout, limit, self._stream_ended)
-        self._err = Collector(self.loop, stderr, limit, self._stream_ended)
+        self._stdin_fd, stdout, stderr = pipes
+        self._stdin = Feeder(self.loop, self._stdin_fd)
+        self._out = Collector(self.loop, stdout, limit, self._tell)
+        self._err = Collector(self.loop, stderr, limit, self._tell)
 
     def feed(self, payload: bytes, on_start: OnStart | None = None) -> bool:
         """Write its input and start its timeout; False if nobody can read it."""
+        self._deadline = self.loop.time() + self._spec.timeout_s
         if on_start is not None:
             self._out.on_start = partial(self._starts, on_start)
-        # Most hooks print little and end soon: reading their pipes once at the end
-        # saves a wake-up for every piece of output.
-        timeout_s = self._spec.timeout_s
-        if len(payload) > PIPE_SIZE or timeout_s <= UNWATCHED_S:
-            self._settle(timeout_s)
-        else:
-            self._after(UNWATCHED_S, self._settle, timeout_s - UNWATCHED_S)
+        if self._on_unfed_end is not None:
+            self._on_unfed_end = None
+            self._open_other_end()
         self._stdin.write(payload)
-        self._on_unfed_end = None
-        if self._keeper:
-            self._other_end = watcher.other_end(self._keeper)
-            # Not before the event is written: if the host dies now, it ends as well.
-            watcher.end_keeper(self._keeper, wait=False)
         return not self._stdin.failed
 
     async def finish(self, started: float) -> RunEnd:
         """Wait for its end; cancelling the caller kills its whole group."""
+        group, out, err = self.group, self._out, self._err
+        stdout_open = timed_out = False
         try:
-            await self._finished
+            if self._stdin.is_closed:
+                # Most hooks print little and end soon: reading their pipes once at the
+                # end saves a wake-up for every piece of output.
+                soon = self.loop.time() + UNWATCHED_S
+                await self._wait(min(soon, self._deadline))
+            if not group.reaped:
+                self._watch()
+            while not group.has_ended() and await self._wait(self._deadline):
+                pass
+            if group.has_ended():
+                self._drain()
+                drained_by = self.loop.time() + DRAIN_S
+                while not (out.ended and err.ended) and await self._wait(drained_by):
+                    pass
+                stdout_open = not out.ended
+            else:
+                timed_out = True
+                group.terminate()
+                killed_at = self.loop.time() + self._spec.grace_s
+                while not group.has_ended() and await self._wait(killed_at):
+                    pass
+                await group.wait_gone(killed_at - self.loop.time())
+                group.kill()
+                await group.wait_gone(DRAIN_S)
+                self._drain()
         except asyncio.CancelledError:
             await self.abort()
             raise
         finally:
             self.close()
-        out, err = self._out, self._err
-        stdout, stderr = out.data(), err.data()
         return RunEnd(
-            exit_code=self.group.exit_code,
-            stdout=as_text(stdout),
-            stderr=as_text(stderr),
-            stdout_open=self._stdout_open,
+            exit_code=group.exit_code,
+            stdout=as_text(out.data()),
+            stderr=as_text(err.data()),
+            stdout_open=stdout_open,
             stdout_truncated=out.truncated,
             truncated=out.truncated or err.truncated,
-            cause=FailureCause.TIMEOUT if self._timed_out else None,
+            cause=FailureCause.TIMEOUT if timed_out else None,
             started=started,
             cwd=self._spec.cwd,
         )
@@ -462,25 +531,21 @@ class Child:
     async def abort(self) -> None:
         """Kill the group and wait until it is gone."""
         self.group.kill()  # also what an ended leader left behind
-        if not self.group.reaped:
-            self._exited = self.loop.create_future()
-            await asyncio.wait({self._exited}, timeout=_ABORT_S)
         await self.group.wait_gone(_ABORT_S)
 
     def close(self) -> None:
-        """Close the pipes and timers; a child still running is reaped when it ends."""
-        for timer in self._timers:
-            timer.cancel()
-        if self._other_end is not None:
-            self.has_read = _unread(self._other_end) < self._stdin.written
+        """Close the pipes; a child still running is reaped when it ends."""
+        if self._other_end >= 0:
+            unread = int.from_bytes(
+                fcntl.ioctl(self._other_end, FIONREAD, bytes(4)), sys.byteorder
+            )
+            self.has_read = unread < self._stdin.written
             close_own(self._other_end)
-            self._other_end = None
+            self._other_end = -1
         self._stdin.close()
         self._out.close()
         self._err.close()
         self.group.release()
-        if self._keeper:
-            watcher.end_keeper(self._keeper)
 
     def abandon(self) -> None:
         """Kill and reap it at once, without the event loop, which may be closed."""
@@ -489,80 +554,57 @@ class Child:
         self.close()
 
     def _ended(self) -> None:
-        if self._on_unfed_end is not None:
+        if self._on_unfed_end is None:
+            self._tell()
+        else:
             self.group.kill()  # what it left behind shares its input
             self.close()
             self._on_unfed_end()
-        elif self._exited is not None:
-            self._exited.set_result(None)
-        elif not self._finished.done():
-            self._after_exit()
 
-    def _after_exit(self) -> None:
-        if self._timed_out:
-            self._await_group(POLL_FIRST_S)
-            return
-        self._out.drain()
-        self._err.drain()
-        if self._out.ended and self._err.ended:
-            self._finish()
-        else:
-            self._watch()
-            self._after(DRAIN_S, self._stop_reading)
-
-    def _stop_reading(self) -> None:
-        self._stdout_open = not self._out.ended
-        self._finish()
-
-    def _settle(self, timeout_s: float) -> None:
-        """Start the timeout and watch the output of a longer run."""
-        self._after(timeout_s, self._time_out)
-        self._watch()
+    def _open_other_end(self) -> None:
+        """Tell afterwards how much of its input was read; not while nobody can."""
+        if sys.platform == "linux":
+            poll = select.poll()
+            poll.register(self._stdin_fd, 0)
+            if not poll.poll(0):  # else writing fails
+                with fork_lock, suppress(OSError):
+                    path = f"/proc/self/fd/{self._stdin_fd}"
+                    self._other_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+                    own_fds.add(self._other_end)
 
     def _watch(self) -> None:
         self._out.watch()
         self._err.watch()
 
+    def _drain(self) -> None:
+        self._out.drain()
+        self._err.drain()
+        self._watch()
+
     def _starts(self, on_start: OnStart, line: bytes) -> bool:
         """Take the time that the beginning of its output asks for."""
         timeout_s = on_start(line)
-        if timeout_s is None:
+        if timeout_s is not None:
+            self._deadline = self.loop.time() + timeout_s
+            self._tell()
+        return timeout_s is not None
+
+    def _tell(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    async def _wait(self, deadline: float) -> bool:
+        """Wait for news of the process, until a moment; False if that is over."""
+        left_s = deadline - self.loop.time()
+        if left_s <= 0:
             return False
-        if not self.group.reaped and not self._timed_out:
-            for timer in self._timers:
-                timer.cancel()
-            self._settle(timeout_s)
+        self._news = self.loop.create_future()
+        timer = self.loop.call_later(left_s, self._tell)
+        try:
+            await self._news
+        finally:
+            timer.cancel()
         return True
-
-    def _stream_ended(self) -> None:
-        exited = self.group.reaped and not self._timed_out
-        if exited and self._out.ended and self._err.ended:
-            self._finish()
-
-    def _time_out(self) -> None:
-        if self.group.reaped:
-            return
-        self._timed_out = True
-        self.group.terminate()
-        self._after(self._spec.grace_s, self._kill)
-
-    def _await_group(self, delay: float) -> None:
-        """Wait until everything that the leader started is gone."""
-        if not self.group.lives():
-            self._finish()
-        elif not self._finished.done():
-            self._after(delay, self._await_group, min(delay * 2, POLL_LAST_S))
-
-    def _kill(self) -> None:
-        self.group.kill()
-        self._after(DRAIN_S, self._finish)
-
-    def _finish(self) -> None:
-        if not self._finished.done():
-            self._finished.set_result(None)
-
-    def _after(self, delay: float, call: Callable[..., None], *args: object) -> None:
-        self._timers.append(self.loop.call_later(delay, call, *args))
 
 
 class ProcessSlots:

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hookline.execute.child import run_process
-from hookline.execute.spawn import ProcessSpec, Program
+from hookline.execute.child import ProcessSpec, Program, run_process
 from hookline.plan import DEPTH_VARIABLE, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.values import text_of
 from hookline.settings.model import FOREIGN_PREFIXES, Dialect, EnvPolicy
@@ -194,7 +193,7 @@ def direct_start(command: str, cwd: str, env: Mapping[str, str]) -> Program | No
     program = _find_program(argv[0], env.get("PATH", ""))
     if program is None:
         return None
-    return Program(program, argv, {"SHLVL": "0", **env, "_": program})
+    return Program(program, argv)
 
 
 def _is_inherited_unchanged(cwd: str, env: Mapping[str, str]) -> bool:
@@ -347,6 +346,9 @@ def command_spec(
     cwd, direct = hook.project or call.cwd, None
     if hook.config.shell is None and shell.endswith("/bash"):
         direct = direct_start(command, cwd, env)
+        if direct is not None:
+            # As bash would leave them; if it is started after all, it sets its own.
+            env = {"SHLVL": "0", **env, "_": direct.path}
     return ProcessSpec(
         argv=shell_argv(command, shell),
         direct=direct,

@@ -21,8 +21,7 @@ from subprocess import SubprocessError
 from msgspec import structs
 
 from hookline._internal.log import logger
-from hookline.execute.child import Child, run_process
-from hookline.execute.spawn import ProcessSpec
+from hookline.execute.child import Child, ProcessSpec, run_process
 from hookline.execute.watchdog import fork_lock
 from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause

@@ -13,10 +13,10 @@ from hookline.execute.child import (
     DRAIN_S,
     Collector,
     ProcessGroup,
+    ProcessSpec,
     close_own,
+    start,
 )
-from hookline.execute.spawn import ProcessSpec
-from hookline.execute.watchdog import start
 from hookline.protocol.values import decode
 
 _READ_SIZE = 64 * 1024

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from hookline.execute.child import Collector, Feeder, ProcessGroup, close_own
-from hookline.execute.spawn import GRACE_S, ProcessSpec
-from hookline.execute.watchdog import start
+from hookline.execute.child import (
+    GRACE_S,
+    Collector,
+    Feeder,
+    ProcessGroup,
+    ProcessSpec,
+    close_own,
+    start,
+)
 
 if TYPE_CHECKING:  # also used where the extra is not installed
     from starlette.requests import Request

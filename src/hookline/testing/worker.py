@@ -19,12 +19,11 @@ from subprocess import SubprocessError
 from msgspec import structs
 
 from hookline.execute.answer import read_end
-from hookline.execute.child import run_process
+from hookline.execute.child import GRACE_S, run_process
 from hookline.execute.command import (
     command_spec,
     request_environment,
 )
-from hookline.execute.spawn import GRACE_S
 from hookline.execute.warm import (
     Answer,
     WarmProcess,
