@@ -78,25 +78,16 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
     """Start a program that ends with the host: its pid and our ends of its pipes."""
     with fork_lock:
         opened: list[int] = []
-        pid = None
-        watcher.expect()
         try:
             for _ in range(3):
                 opened += os.pipe()
             stdin, in_end, out_end, stdout, err_end, stderr = opened
             streams = stdin, stdout, stderr
-            if spec.direct is not None:
-                # A script without "#!", for example: the shell can still run it.
-                with suppress(OSError):
-                    pid = _spawn(spec.direct.argv, spec.direct.path, spec, streams)
-            if pid is None:
-                pid = _spawn(spec.argv, spec.argv[0], spec, streams)
+            pid = watcher.start(partial(_spawn, spec, streams))
         except BaseException:
             for fd in opened:
                 os.close(fd)
             raise
-        finally:
-            watcher.started(pid)
         for fd in streams:
             os.close(fd)
         pipes = in_end, out_end, err_end
@@ -106,15 +97,13 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
     return pid, pipes
 
 
-def _spawn(
-    argv: Sequence[str], program: str, spec: ProcessSpec, streams: Streams
-) -> int:
+def _spawn(spec: ProcessSpec, streams: Streams) -> int:
     # A session of its own only where a terminal must be kept from it: Linux schedules
     # sessions as groups, and a new one starts without credit.
     has_terminal = _has_terminal(int(time.monotonic()))
 
-    def popen(words: Sequence[str | bytes], env: Any) -> Popen[bytes]:
-        return Popen(
+    def popen(words: Sequence[str | bytes], env: Any, program: str) -> int:
+        child = Popen(
             words,
             executable=program,
             stdin=streams[0],
@@ -125,14 +114,19 @@ def _spawn(
             start_new_session=has_terminal,
             process_group=None if has_terminal else 0,
         )
+        child.returncode = 0  # reaped here, not by Popen
+        return child.pid
 
+    if spec.direct is not None:
+        # A script without "#!", for example: the shell can still run it.
+        with suppress(OSError, UnicodeEncodeError):
+            return popen(spec.direct.argv, spec.env, spec.direct.path)
     try:
-        child = popen(argv, spec.env)
+        return popen(spec.argv, spec.env, spec.argv[0])
     except UnicodeEncodeError:  # no character keeps a hook from starting
+        words = [_encoded(word) for word in spec.argv]
         env = {_encoded(name): _encoded(text) for name, text in spec.env.items()}
-        child = popen([_encoded(word) for word in argv], env)
-    child.returncode = 0  # reaped here, not by Popen
-    return child.pid
+        return popen(words, env, spec.argv[0])
 
 
 @lru_cache(maxsize=1)
@@ -172,6 +166,7 @@ class ProcessGroup:
         self.reaped = False
         self.loop = loop
         self._host = os.getpid()
+        self._is_listed = True
         self._terminated = False
         self._on_exit = on_exit
         self._pidfd = -1
@@ -207,7 +202,7 @@ class ProcessGroup:
             self._terminated = False
             if self.reaped:
                 self._reap_orphans()
-                watcher.release(self.pid)
+                self._unlist()
 
     def kill(self) -> None:
         """Kill what is left of the group."""
@@ -237,15 +232,13 @@ class ProcessGroup:
                 options = os.WEXITED | os.WNOHANG | os.WNOWAIT
                 if os.waitid(os.P_PID, self.pid, options) is None:
                     return False
-                if not self._terminated:
-                    watcher.release(self.pid)  # before its number can be reused
+                self._unlist()  # before its number can be reused
             pid, status = os.waitpid(self.pid, WNOHANG)
             if pid == 0:
                 return False
         except ChildProcessError:
             pass  # the host ignores SIGCHLD or reaps all children: the status is lost
-        if not self._terminated:
-            watcher.release(self.pid)
+        self._unlist()
         self.reaped = True
         self.exit_code = None if status is None else os.waitstatus_to_exitcode(status)
         self._unwatch()
@@ -255,12 +248,18 @@ class ProcessGroup:
     def abandon(self) -> None:
         """Kill and reap at once, without the event loop, which may be closed."""
         self.kill()
-        watcher.release(self.pid)
+        self._terminated = False
+        self._unlist()
         if not self.reaped:
             self.reaped = True
             with suppress(ChildProcessError):  # already reaped
                 os.waitpid(self.pid, 0)
             self._unwatch()
+
+    def _unlist(self) -> None:
+        if self._is_listed and not self._terminated:
+            self._is_listed = False
+            watcher.release(self.pid)
 
     def _unwatch(self) -> None:
         if self._pidfd >= 0:
@@ -516,10 +515,11 @@ class Child:
             raise
         finally:
             self.close()
+        stdout, stderr = out.data(), err.data()
         return RunEnd(
             exit_code=group.exit_code,
-            stdout=as_text(out.data()),
-            stderr=as_text(err.data()),
+            stdout=as_text(stdout),
+            stderr=as_text(stderr),
             stdout_open=stdout_open,
             stdout_truncated=out.truncated,
             truncated=out.truncated or err.truncated,

@@ -61,29 +61,35 @@ class Watcher:
         self._is_starting = False
         self._postponed: Callable[[], None] | None = None
 
-    def expect(self) -> None:
-        """A process is being started: ``started`` follows, with its group or None."""
-        self._is_starting = True
+    def start(self, spawn: Callable[[], int]) -> int:
+        """Start a process group that ends with the host; ``spawn`` gives its number."""
         if not self._is_running() and not self._is_missing:
             self._end_shell()
             self._start_shell()
-
-    def started(self, group: int | None) -> None:
-        """End this group with the host."""
-        if group is not None:
+        self._is_starting = True
+        try:
+            group = spawn()
             self._groups.add(group)
-            self._tell(b"+ %d\n" % group)
-        self._is_starting = False
-        action, self._postponed = self._postponed, None
-        if action is not None:
-            action()
+            try:
+                os.write(self._pipes[-1], b"+ %d\n" % group)
+            except (IndexError, BlockingIOError):
+                self._rewrite()
+        finally:
+            self._is_starting = False
+            action, self._postponed = self._postponed, None
+            if action is not None:
+                action()
+        return group
 
     def release(self, group: int) -> None:
         """Leave a group alone from now on; its number may be reused."""
         with fork_lock:
             if group in self._groups:
                 self._groups.remove(group)
-                self._tell(b"- %d\n" % group)
+                try:
+                    os.write(self._pipes[-1], b"- %d\n" % group)
+                except (IndexError, BlockingIOError):
+                    self._rewrite()
 
     def postpone(self, action: Callable[[], None]) -> bool:
         """Call it when the process that is being started is known; False if none is.
@@ -126,14 +132,12 @@ class Watcher:
                 os.dup2(null.fileno(), fd, inheritable=False)
         self._end_shell()
 
-    def _tell(self, line: bytes) -> None:
+    def _rewrite(self) -> None:
+        """Make room in a full pipe: what is in it comes to the present groups."""
         if self._pipes:
             _, reading, writing = self._pipes
-            try:
-                os.write(writing, line)
-            except BlockingIOError:  # full: the lines so far come to these groups
-                os.read(reading, _PIPE_SIZE)
-                os.write(writing, self._lines())
+            os.read(reading, _PIPE_SIZE)
+            os.write(writing, self._lines())
 
     def _lines(self) -> bytes:
         return b"".join(b"+ %d\n" % group for group in self._groups)
