@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from .errors import HookSystemExistsError, SettingsError
 from .protocol.inputs import EventFirer, checked_translator
-from .settings.load import Settings, SettingsOrigin
-from .settings.places import absolute, find_workspace
+from .settings.load import Settings
+from .settings.places import SettingsPlaces, absolute, find_workspace
 
 if TYPE_CHECKING:
     from .agent.session import Session
@@ -111,7 +111,7 @@ class Config:
             # Most hosts load their settings once and need not load this module.
             from .settings.watch import SettingsWatch
 
-            watch = SettingsWatch.start(SettingsOrigin.around(project_dir))
+            watch = SettingsWatch.start(SettingsPlaces.around(project_dir))
         settings = Settings.load(project_dir) if watch is None else watch.settings
         config = cls(session_id, project_dir, settings, translator, transcript_path)
         config.watch = watch

@@ -21,7 +21,6 @@ from hookline import HooklineError, Settings
 from hookline.cli.main import main
 from hookline.errors import ReloadError
 from hookline.settings import watch as watch_module
-from hookline.settings.load import SettingsOrigin
 from hookline.settings.places import SettingsPlaces
 from hookline.settings.watch import SettingsWatch
 
@@ -53,7 +52,7 @@ class Places:
         places = SettingsPlaces(
             project_dir=self.work, user_dir=self.user, system_dir=self.system
         )
-        return SettingsWatch.start(SettingsOrigin(places=places))
+        return SettingsWatch.start(places)
 
 
 @pytest.fixture
@@ -161,7 +160,7 @@ def test_no_rewrite_is_missed_where_the_clock_of_the_file_system_is_coarse(
     real = watch_module.file_state
     file.write_text(rules("a"))
     monkeypatch.setattr(watch_module, "file_state", coarse)
-    watch = SettingsWatch.start(SettingsOrigin(file=str(file)))
+    watch = SettingsWatch.start(SettingsPlaces(file=str(file)))
     assert not watch.has_changed()
     file.write_text(rules("b"))
     assert watch.has_changed()
@@ -187,7 +186,7 @@ def test_a_file_that_is_being_saved_gets_a_moment_to_return(
         'hooks.BeforeTool = [{hooks = [{type = "rule", name = "r", when = "true"}]}]'
     )
     file.write_text(whole)
-    watch = SettingsWatch.start(SettingsOrigin(file=str(file), label="s"))
+    watch = SettingsWatch.start(SettingsPlaces(file=str(file), label="s"))
     for _ in range(5):
         file.unlink()
         if text is not None:
@@ -206,7 +205,7 @@ def test_a_file_that_is_written_slowly_is_read_whole(tmp_path: Path) -> None:
         "}]\n",
     )
     file.write_text(f'{head}name = "start"{rule}')
-    watch = SettingsWatch.start(SettingsOrigin(file=str(file), label="s"))
+    watch = SettingsWatch.start(SettingsPlaces(file=str(file), label="s"))
     done = threading.Event()
 
     def write() -> None:

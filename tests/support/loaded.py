@@ -19,7 +19,6 @@ from unittest.mock import patch
 import msgspec
 
 from hookline import Config, HookSystem, Settings, SettingsError
-from hookline.settings.load import SettingsOrigin
 from hookline.settings.places import SettingsPlaces
 from hookline.settings.watch import SettingsWatch
 
@@ -274,7 +273,7 @@ def watch_row(row: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     loads: list[dict[str, Any]] = []
     with patch.dict(os.environ, env):
         config = Config(working_dir=folder / "project")
-        watch = SettingsWatch.start(SettingsOrigin(places=places))
+        watch = SettingsWatch.start(places)
         for changes in row["changes"]:
             _change_files(changes, folder)
             assert watch.has_changed() or not changes

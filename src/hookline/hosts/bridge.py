@@ -37,9 +37,9 @@ from hookline.protocol.values import (
     encode,
     printable,
 )
-from hookline.settings.load import Settings, SettingsOrigin
+from hookline.settings.load import Settings, load_settings
 from hookline.settings.model import OnFailure
-from hookline.settings.places import folders_above
+from hookline.settings.places import SettingsPlaces, folders_above
 from hookline.settings.watch import SettingsWatch
 
 from .catalog import host_of, real_host
@@ -257,9 +257,9 @@ class _Loaded:
     """A config, and how many events use it now."""
 
     def __init__(self, folders: _Folders, *, one_shot: bool) -> None:
-        origin = SettingsOrigin.around(folders.start, folders.also)
-        watch = None if one_shot else SettingsWatch.start(origin)
-        settings = origin.load() if watch is None else watch.settings
+        places = SettingsPlaces.around(folders.start, folders.also)
+        watch = None if one_shot else SettingsWatch.start(places)
+        settings = load_settings(places) if watch is None else watch.settings
         self._config = Config(working_dir=folders.cwd, settings=settings)
         self._config.one_shot = one_shot
         self._config.watch = watch

@@ -12,8 +12,8 @@ from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
-from hookline.settings.load import Settings, SettingsOrigin
-from hookline.settings.places import absolute
+from hookline.settings.load import Settings
+from hookline.settings.places import SettingsPlaces, absolute
 from hookline.settings.watch import Reloaded, SettingsWatch
 
 _P = ParamSpec("_P")
@@ -32,7 +32,10 @@ class Desk:
         self.cwd = absolute(cwd)
         self._settings = settings and absolute(settings)
         self._journal = journal
-        self._watch = SettingsWatch.start(self._origin(), self.cwd)
+        places = SettingsPlaces.around(self.cwd)
+        if self._settings:
+            places = SettingsPlaces(file=self._settings)
+        self._watch = SettingsWatch.start(places, self.cwd)
         self._watch.follow(self._apply, self._tell)
         self.config = Config(None, self.cwd, self._watch.settings)
         """The settings in effect."""
@@ -93,8 +96,3 @@ class Desk:
             problems = "; ".join(outcome.problems)
             logger.warning("changed settings are not used: %s", problems)
         self.reloads += 1
-
-    def _origin(self) -> SettingsOrigin:
-        if self._settings is None:
-            return SettingsOrigin.around(self.cwd)
-        return SettingsOrigin(file=self._settings, label=self._settings)

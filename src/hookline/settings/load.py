@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import EncodingError, SettingsError
 from hookline.protocol.results import FailureCause
-from hookline.protocol.values import as_plain, decode, describe, encode, printable
+from hookline.protocol.values import as_plain, describe, printable
 
+from .extensions import load_extensions, missing_guards
 from .model import (
     Breaker,
     EnvPolicy,
@@ -32,24 +31,12 @@ from .model import (
     Untrusted,
 )
 from .parse import parse_layer
-from .places import (
-    SYSTEM_DIR,
-    Place,
-    SettingsPlaces,
-    Workspace,
-    absolute,
-    is_within,
-    shipped_by,
-)
-from .read import read_settings, refuse_too_many
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from .places import SYSTEM_DIR, Place, SettingsPlaces, absolute
+from .read import read_settings
 
 PROCESSES_PER_CORE = 4
 DEFAULT_POLICY = FailurePolicy(*(OnFailure.ALLOW,) * 4, OnFailure.BLOCK)
 _STRICT_POLICY = FailurePolicy(*(OnFailure.BLOCK,) * 5)
-_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 _DECIDED_BY_DATA = (HookType.RULE, HookType.CEDAR)
 """They cannot crash by accident, so their failures block by default."""
 
@@ -77,52 +64,6 @@ class GlobalOptions(Struct, frozen=True, kw_only=True):
     telemetry: TelemetryOptions | None = None
 
 
-class SettingsOrigin(Struct, frozen=True, kw_only=True):
-    """What settings were loaded from: all places, or one file beside the system's."""
-
-    places: SettingsPlaces | None = None
-    file: str | None = None
-    """The whole path, wherever the process changes its directory to."""
-    label: str = ""
-    """The file as it was named."""
-    system_dir: str = SYSTEM_DIR
-
-    @classmethod
-    def around(
-        cls, folder: str | PathLike[str] | None, also: tuple[str, ...] = ()
-    ) -> SettingsOrigin:
-        """All places, with the projects that apply in a folder, or also in others."""
-        start = None if folder is None else absolute(folder)
-        return cls(places=SettingsPlaces(project_dir=start, also=also))
-
-    def load(self, *, strict: bool = True) -> Settings:
-        """Load them again; raises ``SettingsError`` for a file that must be readable.
-
-        Not ``strict``: then it is one of the errors, and the other files count.
-        """
-        if self.file is None:
-            return Settings(**_from_places(self, strict=strict))
-        try:
-            raw = read_settings(self.file)
-            return Settings(**_from_one_file(raw, self, strict=strict))
-        except SettingsError as error:
-            if strict:
-                raise
-            beside = Settings(**_from_one_file({}, self, strict=False))
-            errors = (error, *beside.errors)
-            return replace(beside, layers=beside.layers[1:], errors=errors)
-
-    def workspace(self) -> Workspace | None:
-        """The projects that apply now."""
-        return None if self.places is None else self.places.workspace()
-
-    def folders(self, workspace: Workspace | None) -> list[Place]:
-        """The folders whose settings files are read."""
-        if self.places is not None:
-            return self.places.folders(workspace)
-        return [Place(HookSource.SYSTEM, self.system_dir)]
-
-
 class Settings(Struct, frozen=True, kw_only=True):
     """The settings of a run."""
 
@@ -136,42 +77,39 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What ``$HOOKLINE_PROJECT_DIR`` is for hooks of no project, where it is known."""
     folder: str | None = None
     """The working directory, where projects were searched from it upwards."""
-    origin: SettingsOrigin | None = None
+    places: SettingsPlaces | None = None
     """What they were loaded from; None if that was no file."""
 
-    @classmethod
+    @staticmethod
     def load(
-        cls,
         project_dir: str | PathLike[str] | None = None,
         *,
         places: SettingsPlaces | None = None,
-    ) -> Self:
+    ) -> Settings:
         """Read all places and extensions.
 
         The projects are those that apply in ``project_dir``. Raises ``SettingsError``
         where a file of the user or the system is there and cannot be read.
         """
-        around = SettingsOrigin.around(project_dir)
-        origin = around if places is None else SettingsOrigin(places=places)
-        return cls(**_from_places(origin))
+        return load_settings(places or SettingsPlaces.around(project_dir))
 
-    @classmethod
+    @staticmethod
     def from_file(
-        cls, path: str | PathLike[str], *, system_dir: str | PathLike[str] = SYSTEM_DIR
-    ) -> Self:
+        path: str | PathLike[str], *, system_dir: str | PathLike[str] = SYSTEM_DIR
+    ) -> Settings:
         """Read one file in place of all others, beside managed system hooks.
 
         Those are in ``system_dir``, which tests may choose.
         Raises ``SettingsError`` when the file cannot be used.
         """
         label, file = fspath(path), absolute(path)
-        origin = SettingsOrigin(file=file, label=label, system_dir=fspath(system_dir))
-        return cls(**_from_one_file(read_settings(path), origin))
+        places = SettingsPlaces(file=file, label=label, system_dir=system_dir)
+        return load_settings(places)
 
-    @classmethod
+    @staticmethod
     def from_mapping(
-        cls, mapping: Mapping[str, Any], source: HookSource = HookSource.PROJECT
-    ) -> Self:
+        mapping: Mapping[str, Any], source: HookSource = HookSource.PROJECT
+    ) -> Settings:
         """Take settings from a mapping, for tests and for hosts with their own.
 
         Its hooks have the priority of ``source`` and need no approval. Raises
@@ -183,20 +121,19 @@ class Settings(Struct, frozen=True, kw_only=True):
             raw = as_plain(mapping)
         except EncodingError as error:
             raise SettingsError(str(error)) from error
-        return cls(layers=(parse_layer(raw, HookSource(source), explicit=True),))
+        return Settings(layers=(parse_layer(raw, HookSource(source), explicit=True),))
 
-    def with_managed(self) -> Self:
+    def with_managed(self) -> Settings:
         """The same with the managed hooks of this machine, which hold for all settings.
 
         Raises ``SettingsError`` if the system's file exists and cannot be used.
         """
-        origin = self.origin or SettingsOrigin()
-        folder = fspath((origin.places or origin).system_dir)
+        places = self.places or SettingsPlaces()
         errors, layers = list(self.errors), self.layers
-        if self.origin is None:  # else they were read with the others
-            layers = (*layers, *_managed_layers(folder, errors))
+        if self.places is None:  # else they were read with the others
+            layers += tuple(_managed_layers(places, errors, strict=True))
         for error in errors:
-            if os.path.dirname(error.file or "") == folder:  # noqa: PTH120
+            if os.path.dirname(error.file or "") == fspath(places.system_dir):  # noqa: PTH120
                 raise error
         return replace(self, layers=layers)
 
@@ -317,39 +254,45 @@ class Settings(Struct, frozen=True, kw_only=True):
         return [layer for layer in self.layers if layer.source in sources]
 
 
-def _from_places(origin: SettingsOrigin, *, strict: bool = True) -> dict[str, Any]:
-    workspace = origin.workspace()
-    errors: list[SettingsError] = []
-    layers = [
-        layer
-        for place in origin.folders(workspace)
-        for layer in _load_place(place, errors, strict=strict)
-    ]
-    layers += load_extensions(workspace.zones if workspace else ())
-    return {
-        "layers": tuple(layers),
-        "errors": tuple(errors),
-        "projects": workspace.projects if workspace else (),
-        "project_dir": workspace.project_dir if workspace else None,
-        "folder": workspace.folder if workspace else None,
-        "origin": origin,
-    }
+def load_settings(places: SettingsPlaces, *, strict: bool = True) -> Settings:
+    """Load settings; raises ``SettingsError`` for a file that must be readable.
 
-
-def _from_one_file(
-    raw: dict[str, Any], origin: SettingsOrigin, *, strict: bool = True
-) -> dict[str, Any]:
-    layers = [parse_layer(raw, HookSource.EXPLICIT, origin.label, explicit=True)]
+    Not ``strict``: then it is one of the errors, and the other files count.
+    """
+    workspace = places.workspace()
+    layers: list[SettingsLayer] = []
     errors: list[SettingsError] = []
-    layers += _managed_layers(origin.system_dir, errors, strict=strict)
-    return {"layers": tuple(layers), "errors": tuple(errors), "origin": origin}
+    if places.file is not None:
+        label = places.label or places.file
+        try:
+            raw = read_settings(places.file)
+            layers.append(parse_layer(raw, HookSource.EXPLICIT, label, explicit=True))
+        except SettingsError as error:
+            named = SettingsError(error.problem, label, error.line, error.column)
+            if strict:
+                raise named from error.__cause__
+            errors.append(named)
+        layers += _managed_layers(places, errors, strict=strict)
+    else:
+        for place in places.folders(workspace):
+            layers += _load_place(place, errors, strict=strict)
+        layers += load_extensions(workspace.zones if workspace else ())
+    return Settings(
+        layers=tuple(layers),
+        errors=tuple(errors),
+        projects=workspace.projects if workspace else (),
+        project_dir=workspace.project_dir if workspace else None,
+        folder=workspace.folder if workspace else None,
+        places=places,
+    )
 
 
 def _managed_layers(
-    folder: str, errors: list[SettingsError], *, strict: bool = True
+    places: SettingsPlaces, errors: list[SettingsError], *, strict: bool
 ) -> list[SettingsLayer]:
-    system = _load_place(Place(HookSource.SYSTEM, folder), errors, strict=strict)
-    managed = [replace(layer, groups=_managed_groups(layer)) for layer in system]
+    place = Place(HookSource.SYSTEM, fspath(places.system_dir))
+    layers = _load_place(place, errors, strict=strict)
+    managed = (replace(layer, groups=_managed_groups(layer)) for layer in layers)
     return [layer for layer in managed if layer.groups]
 
 
@@ -367,16 +310,9 @@ def _load_place(
             # Whether a project's file can be read is for its approval to decide.
             cause = error.__cause__
             if strict and place.project is None and isinstance(cause, OSError):
-                raise _unknown_guards(cause, error.file) from cause
+                raise missing_guards(cause, error.file) from cause
             errors.append(error)
     return layers
-
-
-def _unknown_guards(error: OSError, file: str | None) -> SettingsError:
-    problem = f"cannot be read: {error.strerror or error}: its hooks may be guards"
-    is_out = error.errno in _OUT_OF_FILES
-    hint = "raise the limit of open files" if is_out else "make it readable"
-    return SettingsError(f"{problem}, so nothing runs without them: {hint}", file)
 
 
 def _own_options(layer: SettingsLayer) -> HooksOptions:
@@ -406,109 +342,3 @@ def _merged(policies: tuple[FailurePolicy, ...]) -> FailurePolicy:
         for cause in FailureCause
     )
     return FailurePolicy(*verdicts)
-
-
-EXTENSION_GROUP = "hookline.extensions"
-
-
-def load_extensions(zones: Iterable[str] = ()) -> tuple[SettingsLayer, ...]:
-    """Load the layers of all extensions, by name."""
-    layers: list[SettingsLayer] = []
-    points: dict[str, EntryPoint] = {}
-    for metadata in _metadata_folders(zones):
-        try:
-            found = _entry_points(metadata)
-        except (AttributeError, OSError, TypeError, ValueError) as error:
-            file = f"{metadata}/entry_points.txt"
-            _refuse_shortage(error, file)
-            layers.append(_failed_layer(file, f"ignored: it is malformed ({error})"))
-            continue
-        for point in found:
-            points.setdefault(point.name, point)  # the first on the path is in use
-    return (*layers, *(_load_extension(points[name]) for name in sorted(points)))
-
-
-def _metadata_folders(zones: Iterable[str]) -> Iterator[str]:
-    """The metadata of installed packages that mention our entry point group.
-
-    Parsing all metadata with importlib.metadata takes ten times as long, and most
-    machines have no extension.
-    """
-    for folder in import_path(zones):
-        try:
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - a string
-        except OSError as error:
-            _refuse_shortage(error, folder)
-            continue
-        for name in names:
-            metadata = f"{folder}/{name}"
-            is_metadata = name.endswith((".dist-info", ".egg-info"))
-            if is_metadata and _mentions_group(metadata):
-                yield metadata
-
-
-def import_path(zones: Iterable[str]) -> list[str]:
-    """The folders of installed packages, without those of projects.
-
-    Anybody can put a package's metadata into a project.
-
-    A virtual environment inside the project was made by its user, and counts.
-    """
-    environment = os.path.realpath(sys.prefix)
-    kept: dict[str, None] = {}
-    for folder in filter(None, sys.path):
-        path = os.path.realpath(folder)
-        if not shipped_by(path, zones) or is_within(path, environment):
-            kept[path] = None
-    return list(kept)
-
-
-def _mentions_group(metadata: str) -> bool:
-    try:
-        with open(f"{metadata}/entry_points.txt", "rb") as file:  # noqa: PTH123
-            return EXTENSION_GROUP.encode() in file.read()
-    except OSError as error:
-        _refuse_shortage(error, metadata)
-        return False
-
-
-def _refuse_shortage(error: Exception, file: str) -> None:
-    """Raise where hooks are missing only because the process is out of files."""
-    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
-        raise _unknown_guards(error, file) from error
-
-
-def _entry_points(metadata: str) -> list[EntryPoint]:
-    from importlib.metadata import Distribution
-    from pathlib import Path
-
-    found = Distribution.at(Path(metadata)).entry_points
-    return list(found.select(group=EXTENSION_GROUP))
-
-
-def _load_extension(point: EntryPoint) -> SettingsLayer:
-    label = f"extension {point.name!r}"
-    try:
-        found = point.load()
-        if callable(found) and not isinstance(found, Mapping):
-            found = found()
-        if not isinstance(found, Mapping):
-            problem = f"expected a mapping, got a {type(found).__name__}"
-            return _failed_layer(label, f"{problem}; it adds no hooks")
-        # Copied as JSON: no foreign object gets past this point.
-        mapping: dict[str, Any] = decode(encode(dict(found)))
-        refuse_too_many(mapping, label)
-    # The package's own code runs here and can raise anything.
-    except Exception as error:  # noqa: BLE001
-        _refuse_shortage(error, label)
-        problem = f"{type(error).__name__}: {error}"
-        return _failed_layer(label, f"cannot be loaded ({problem}); it adds no hooks")
-    return parse_layer(mapping, HookSource.EXTENSIONS, label)
-
-
-def _failed_layer(label: str, problem: str) -> SettingsLayer:
-    warning = f"{label}: {problem}"
-    warnings = (warning,)
-    return SettingsLayer(
-        source=HookSource.EXTENSIONS, file=label, warnings=warnings, dropped=warnings
-    )

@@ -190,10 +190,6 @@ def _is_url(value: object) -> bool:
     return is_text(value) and re.match(_URL, value) is not None
 
 
-def _says(description: str) -> Meta:
-    return Meta(description=description)
-
-
 def _pattern(pattern: str) -> Meta:
     return Meta(extra_json_schema={"pattern": pattern})
 
@@ -241,19 +237,16 @@ Headers = Annotated[
 class FailurePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """What each cause of failure means; None leaves it to the layer above."""
 
-    spawn: Annotated[
-        OnFailure | None, _says("It cannot be started (also exit 126 and 127).")
-    ] = None
-    crash: Annotated[
-        OnFailure | None, _says("It exits with a status other than 0 and 2.")
-    ] = None
-    timeout: Annotated[OnFailure | None, _says("It does not end in time.")] = None
-    output: Annotated[
-        OnFailure | None, _says("Its output is truncated, or not the expected JSON.")
-    ] = None
-    changed: Annotated[
-        OnFailure | None, _says("A project hook changed since it was approved.")
-    ] = None
+    spawn: OnFailure | None = None
+    """It cannot be started (also exit 126 and 127)."""
+    crash: OnFailure | None = None
+    """It exits with a status other than 0 and 2."""
+    timeout: OnFailure | None = None
+    """It does not end in time."""
+    output: OnFailure | None = None
+    """Its output is truncated, or not the expected JSON."""
+    changed: OnFailure | None = None
+    """A project hook changed since it was approved."""
 
     def get(self, cause: FailureCause) -> OnFailure | None:
         """The setting for one cause, if there is one."""
@@ -266,17 +259,19 @@ OnError = Annotated[FailurePolicy, Expected("'allow', 'block' or an object of ca
 class TelemetryOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """What is told of events and hooks, and to whom."""
 
-    exporter: Annotated[Exporter, _says("Where it goes.")] = Exporter.OTEL
-    content: Annotated[bool, _says("Export inputs, outputs and reasons too.")] = False
+    exporter: Exporter = Exporter.OTEL
+    """Where it goes."""
+    content: bool = False
+    """Export inputs, outputs and reasons too."""
 
 
 class Breaker(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """When a hook that keeps timing out is skipped, and for how long."""
 
-    timeouts: Annotated[Positive, _says("Timeouts in a row that open the breaker.")] = 3
-    cooldown_ms: Annotated[Milliseconds, _says("How long the hook is skipped.")] = (
-        300_000
-    )
+    timeouts: Positive = 3
+    """Timeouts in a row that open the breaker."""
+    cooldown_ms: Milliseconds = 300_000
+    """How long the hook is skipped."""
 
 
 class HookConfig(
@@ -284,82 +279,66 @@ class HookConfig(
 ):
     """One configured hook."""
 
-    type: Annotated[HookType, _says("How the hook runs.")]
-    command: Annotated[
-        Text | None, _says("The shell command of a command or worker hook.")
-    ] = None
-    function: Annotated[
-        Function | None, _says("The function of a python hook, 'package.module:name'.")
-    ] = None
-    name: Annotated[
-        Text, _says("For logs, lists and 'disabled'; default: the command.")
-    ] = ""
-    description: Annotated[str | None, _says("What the hook is for.")] = None
-    timeout_ms: Annotated[Milliseconds, _says("In milliseconds.")] = field(
-        default=DEFAULT_TIMEOUT_MS, name="timeout"
-    )
-    env: Annotated[Environment, _says("Environment variables for this hook.")] = {}
-    shell: Annotated[
-        Text | None, _says("The shell for the command; default: bash, else sh.")
-    ] = None
-    on_error: Annotated[OnError, _says("What a failure means; default: 'allow'.")] = (
-        FailurePolicy()
-    )
-    expect: Annotated[Expect, _says("'json' makes any other output a failure.")] = (
-        Expect.ANY
-    )
-    env_policy: Annotated[
-        EnvPolicy | None, _says("'clean' hides the host's environment.")
-    ] = None
-    mode: Annotated[HookMode, _says("'observe' only records the verdict.")] = (
-        HookMode.ENFORCE
-    )
-    dialect: Annotated[Dialect, _says("Whose names and fields the hook expects.")] = (
-        Dialect.HOOKLINE
-    )
-    trust_files: Annotated[
-        Texts, _says("Files that the approval covers too; '!path' does not.")
-    ] = ()
-    pool: Annotated[
-        Positive, _says("How many processes a worker hook keeps running.")
-    ] = 1
-    managed: Annotated[
-        bool, _says("In system settings: nothing turns this hook off.")
-    ] = False
-    recheck: Annotated[
-        bool, _says("false: not asked again if others change the input.")
-    ] = True
-    condition: Annotated[
-        Text | None, _says("An expression: the hook runs only if it is true.")
-    ] = field(default=None, name="if")
-    is_async: Annotated[bool, _says("Start the hook and do not wait for it.")] = field(
-        default=False, name="async"
-    )
-    standby: Annotated[Count, _says("How many processes of a command start ahead.")] = 0
-    when: Annotated[Text | None, _says("The expression of a rule.")] = None
-    then: Annotated[
-        dict[str, Any] | None,
-        _says("What a rule says if it is true; default: it denies."),
-    ] = None
+    type: HookType
+    """How the hook runs."""
+    command: Text | None = None
+    """The shell command of a command or worker hook."""
+    function: Function | None = None
+    """The function of a python hook, 'package.module:name'."""
+    name: Text = ""
+    """For logs, lists and 'disabled'; default: the command."""
+    description: str | None = None
+    """What the hook is for."""
+    timeout_ms: Milliseconds = field(default=DEFAULT_TIMEOUT_MS, name="timeout")
+    """In milliseconds."""
+    env: Environment = {}
+    """Environment variables for this hook."""
+    shell: Text | None = None
+    """The shell for the command; default: bash, else sh."""
+    on_error: OnError = FailurePolicy()
+    """What a failure means; default: 'allow'."""
+    expect: Expect = Expect.ANY
+    """'json' makes any other output a failure."""
+    env_policy: EnvPolicy | None = None
+    """'clean' hides the host's environment."""
+    mode: HookMode = HookMode.ENFORCE
+    """'observe' only records the verdict."""
+    dialect: Dialect = Dialect.HOOKLINE
+    """Whose names and fields the hook expects."""
+    trust_files: Texts = ()
+    """Files that the approval covers too; '!path' does not."""
+    pool: Positive = 1
+    """How many processes a worker hook keeps running."""
+    managed: bool = False
+    """In system settings: nothing turns this hook off."""
+    recheck: bool = True
+    """false: not asked again if others change the input."""
+    condition: Text | None = field(default=None, name="if")
+    """An expression: the hook runs only if it is true."""
+    is_async: bool = field(default=False, name="async")
+    """Start the hook and do not wait for it."""
+    standby: Count = 0
+    """How many processes of a command start ahead."""
+    when: Text | None = None
+    """The expression of a rule."""
+    then: dict[str, Any] | None = None
+    """What a rule says if it is true; default: it denies."""
     policies: Annotated[
-        tuple[Text, ...],
-        Meta(min_length=1, description="The policy files of a cedar hook."),
-        Expected("a path or a list of paths"),
+        tuple[Text, ...], Meta(min_length=1), Expected("a path or a list of paths")
     ] = ()
-    entities: Annotated[
-        Text | None, _says("The JSON file with a cedar hook's entities.")
-    ] = None
-    schema: Annotated[
-        Text | None, _says("The Cedar schema of a cedar hook's policies and events.")
-    ] = None
-    principal: Annotated[
-        Text | None, _says('Who asks: Agent::"<principal>"; default: "default".')
-    ] = None
-    url: Annotated[Url | None, _says("Where an http hook posts the event.")] = None
-    headers: Annotated[
-        Headers, _says("Headers of the request; '${NAME}' is a variable.")
-    ] = {}
-    allowed_env: Annotated[Texts, _says("The variables that headers may name.")] = ()
+    """The policy files of a cedar hook."""
+    entities: Text | None = None
+    """The JSON file with a cedar hook's entities."""
+    schema: Text | None = None
+    """The Cedar schema of a cedar hook's policies and events."""
+    principal: Text | None = None
+    """Who asks: Agent::"<principal>"; default: "default"."""
+    url: Url | None = None
+    """Where an http hook posts the event."""
+    headers: Headers = {}
+    """Headers of the request; '${NAME}' is a variable."""
+    allowed_env: Texts = ()
+    """The variables that headers may name."""
 
     @property
     def subject(self) -> str:
@@ -395,11 +374,12 @@ class HookGroup(
 ):
     """Hooks that share a matcher."""
 
-    matcher: Annotated[
-        str | None, _says("Which tools or causes match; default: all.")
-    ] = None
-    sequential: Annotated[bool, _says("Run the hooks one after the other.")] = False
-    hooks: Annotated[tuple[HookConfig, ...], _says("The hooks of this group.")] = ()
+    matcher: str | None = None
+    """Which tools or causes match; default: all."""
+    sequential: bool = False
+    """Run the hooks one after the other."""
+    hooks: tuple[HookConfig, ...] = ()
+    """The hooks of this group."""
 
 
 Groups = dict[HookEventName, tuple[HookGroup, ...]]
@@ -410,77 +390,61 @@ class HooksOptions(
 ):
     """The ``hooksConfig`` of one layer; None where it is not set."""
 
-    disabled: Annotated[
-        frozenset[Text],
-        _says("Names of hooks that do not run."),
-        Expected("a list of names"),
-    ] = frozenset()
-    tool_selection: Annotated[
-        ToolSelection | None, _says("How tool lists are combined.")
-    ] = None
-    on_error: Annotated[OnError, _says("What a hook's failure means.")] = (
-        FailurePolicy()
-    )
-    env_policy: Annotated[
-        EnvPolicy | None, _says("What hooks see of the environment.")
-    ] = None
+    disabled: Annotated[frozenset[Text], Expected("a list of names")] = frozenset()
+    """Names of hooks that do not run."""
+    tool_selection: ToolSelection | None = None
+    """How tool lists are combined."""
+    on_error: OnError = FailurePolicy()
+    """What a hook's failure means."""
+    env_policy: EnvPolicy | None = None
+    """What hooks see of the environment."""
     journal: Annotated[
-        bool | Text | None,
-        _says("Record events, and in which file."),
-        Expected("true, false or the path of a file"),
+        bool | Text | None, Expected("true, false or the path of a file")
     ] = None
-    max_output_bytes: Annotated[
-        Positive | None, _says("Output kept per stream; default: 8 MiB.")
-    ] = None
-    max_processes: Annotated[
-        Positive | None, _says("Processes of an event loop; default: 4 per core.")
-    ] = None
+    """Record events, and in which file."""
+    max_output_bytes: Positive | None = None
+    """Output kept per stream; default: 8 MiB."""
+    max_processes: Positive | None = None
+    """Processes of an event loop; default: 4 per core."""
     breaker: Annotated[
         Breaker | bool | None,
-        _says("When a hook that keeps timing out is skipped; false: never."),
         Expected("false or an object with timeouts and cooldownMs"),
     ] = None
-    max_depth: Annotated[
-        Positive | None, _says("How deep hooks can fire hooks; default: 4.")
-    ] = None
-    worker_idle_ms: Annotated[
-        Milliseconds | None, _says("When an idle worker is stopped.")
-    ] = None
-    on_ask: Annotated[
-        OnFailure | None, _says("The answer to 'ask' where no person can answer.")
-    ] = None
-    untrusted: Annotated[
-        Untrusted | None,
-        _says("'block' closes the events of hooks that are not trusted."),
-    ] = None
+    """When a hook that keeps timing out is skipped; false: never."""
+    max_depth: Positive | None = None
+    """How deep hooks can fire hooks; default: 4."""
+    worker_idle_ms: Milliseconds | None = None
+    """When an idle worker is stopped."""
+    on_ask: OnFailure | None = None
+    """The answer to 'ask' where no person can answer."""
+    untrusted: Untrusted | None = None
+    """'block' closes the events of hooks that are not trusted."""
     telemetry: Annotated[
         TelemetryOptions | bool | None,
-        _says("Spans and metrics of events and hooks; false: none."),
         Meta(extra_json_schema={"not": {"const": True}}),
         Expected(
             "false, 'otel' or an object with exporter and content",
             lambda value: value is not True,
         ),
     ] = None
-    notifications: Annotated[Any, _says("Accepted for compatibility, and ignored.")] = (
-        None
-    )
+    """Spans and metrics of events and hooks; false: none."""
+    notifications: Any = None
+    """Accepted for compatibility, and ignored."""
 
 
 class SettingsFile(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The keys of a settings file."""
 
-    schema: Annotated[
-        Any,
-        _says("The schema, for editors; ignored."),
-        Meta(extra_json_schema={"type": "string"}),
-    ] = field(default=None, name="$schema")
-    enable_hooks: Annotated[bool, _says("False switches hooks off.")] = True
-    hooks: Annotated[
-        dict[HookEventName, tuple[HookGroup, ...]],
-        _says("For each event, its groups of hooks."),
-    ] = {}
-    hooks_config: Annotated[HooksOptions, _says("Options for hooks.")] = HooksOptions()
+    schema: Annotated[Any, Meta(extra_json_schema={"type": "string"})] = field(
+        default=None, name="$schema"
+    )
+    """The schema, for editors; ignored."""
+    enable_hooks: bool = True
+    """False switches hooks off."""
+    hooks: dict[HookEventName, tuple[HookGroup, ...]] = {}
+    """For each event, its groups of hooks."""
+    hooks_config: HooksOptions = HooksOptions()
+    """Options for hooks."""
 
 
 LEVELS: dict[str, type[Struct]] = {

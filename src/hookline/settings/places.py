@@ -60,14 +60,18 @@ def find_workspace(
     above = folders_above(folder)
     root = _repository_root(above) or folder
     records = trust_folder()
+
+    def has_record(path: str) -> bool:
+        file = f"{records}/{file_name(path)}.json"
+        return records is not None and os.path.lexists(file) and bool(record_path(path))
+
     projects = [
         path
         for path in above
-        if (is_within(path, root) and _is_project(path)) or _has_record(path, records)
+        if (is_within(path, root) and _is_project(path)) or has_record(path)
     ]
-    if spelled != folder:
-        linked = (path for path in folders_above(spelled) if path not in above)
-        projects += (path for path in linked if _has_record(path, records))
+    linked = [] if spelled == folder else folders_above(spelled)
+    projects += (path for path in linked if path not in above and has_record(path))
     projects.sort(key=len)  # each contains the next
     others = [path for place in also for path in find_workspace(place).projects]
     outer = [path for path in dict.fromkeys(others) if path not in projects]
@@ -129,12 +133,6 @@ def _is_project(folder: str) -> bool:
         return True  # reading its settings reports the problem
     except (OSError, ValueError):
         return False
-
-
-def _has_record(folder: str, records: str | None) -> bool:
-    if records is None or not os.path.lexists(f"{records}/{file_name(folder)}.json"):
-        return False
-    return record_path(folder) is not None
 
 
 def trust_folder() -> str | None:
@@ -214,7 +212,7 @@ class Place(Struct, frozen=True):
 
 
 class SettingsPlaces(Struct, frozen=True, kw_only=True):
-    """The directories that can hold a settings file."""
+    """Where settings are loaded from: all places, or one file beside the system's."""
 
     project_dir: str | PathLike[str] | None = None
     """Where the search for projects begins; None searches for none."""
@@ -223,6 +221,17 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
     user_dir: str | PathLike[str] | None = None
     """None is the platform's default, see ``default_user_dir``."""
     system_dir: str | PathLike[str] = SYSTEM_DIR
+    file: str | None = None
+    """The whole path of a file in place of projects and user."""
+    label: str = ""
+    """That file as it was named."""
+
+    @classmethod
+    def around(
+        cls, folder: str | PathLike[str] | None, also: tuple[str, ...] = ()
+    ) -> SettingsPlaces:
+        """All places, with the projects that apply in a folder, or also in others."""
+        return cls(project_dir=None if folder is None else absolute(folder), also=also)
 
     def workspace(self) -> Workspace | None:
         """The projects that apply in ``project_dir``."""
@@ -232,6 +241,9 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
 
     def folders(self, workspace: Workspace | None = None) -> list[Place]:
         """The folders of a workspace, the user and the system, in priority order."""
+        system = Place(HookSource.SYSTEM, fspath(self.system_dir))
+        if self.file is not None:
+            return [system]
         places = [
             Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
             for project in (workspace.projects if workspace else ())
@@ -242,7 +254,7 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
             zones = workspace.zones if workspace else ()
             shipped = shipped_by(os.path.realpath(user_dir), zones)
             places.append(Place(HookSource.USER, user_dir, shipped_by=shipped))
-        return [*places, Place(HookSource.SYSTEM, fspath(self.system_dir))]
+        return [*places, system]
 
 
 def default_user_dir() -> str | None:

@@ -1,13 +1,21 @@
-"""The JSON Schema of settings files, made from their Structs."""
+"""The JSON Schema of settings files, made from their Structs.
+
+The description of a key is the docstring below its field.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
+from hookline.protocol.convert import keys_of
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 
+from . import model
 from .model import REQUIRED_BY_TYPE, Exporter, OnFailure, SettingsFile
 
 _SHORT_FORMS: dict[str, Any] = {
@@ -22,6 +30,7 @@ def settings_schema() -> dict[str, Any]:
     """The JSON Schema of settings files."""
     schema: dict[str, Any] = _without_null(msgspec.json.schema(SettingsFile))
     definitions = schema["$defs"]
+    _describe(definitions)
     definitions["HookGroup"]["required"] = ["hooks"]
     definitions["HookConfig"]["allOf"] = [
         {
@@ -53,6 +62,23 @@ def settings_schema() -> dict[str, Any]:
         "title": "Hookline settings",
         "$defs": definitions,
     }
+
+
+def _describe(definitions: dict[str, Any]) -> None:
+    """Take descriptions from the docstrings of fields, as far as there is source."""
+    for part in ast.parse(inspect.getsource(model)).body:
+        if not isinstance(part, ast.ClassDef) or part.name not in definitions:
+            continue
+        properties = definitions[part.name].get("properties", {})
+        keys = keys_of(getattr(model, part.name)) if properties else {}
+        names = {key.attribute: name for name, key in keys.items()}
+        for statement, below in pairwise(part.body):
+            match statement, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=attribute)),
+                    ast.Expr(value=ast.Constant(value=description)),
+                ):
+                    properties[names[attribute]]["description"] = description
 
 
 def _matching(event: HookEventName) -> str:

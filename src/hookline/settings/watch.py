@@ -28,10 +28,12 @@ from msgspec.structs import replace
 
 from hookline.errors import HooklineError, ReloadError, SettingsError
 
-from .load import Settings, SettingsOrigin, import_path
+from .extensions import import_path
+from .load import Settings, load_settings
 from .model import HookSource, SettingsLayer
 from .places import (
     PROJECT_FOLDER,
+    SettingsPlaces,
     Workspace,
     folders_above,
     record_path,
@@ -78,13 +80,13 @@ def file_state(path: str) -> FileState:
 class _Look:
     """The state of all that decides, before it is read."""
 
-    def __init__(self, origin: SettingsOrigin) -> None:
-        now_ns = time.time_ns()
-        workspace, places = origin.workspace(), origin.places
-        paths, marks = _settings_files(origin, workspace), list[str]()
-        if places is not None:
+    def __init__(self, places: SettingsPlaces) -> None:
+        started_ns = time.time_ns()
+        workspace = places.workspace()
+        paths, marks = _settings_files(places, workspace), list[str]()
+        if places.file is None:
             paths += import_path(workspace.zones if workspace else ())
-        if places is not None and workspace is not None:
+        if workspace is not None:
             # The records of the projects, and the folder where others may appear.
             records = (trust_folder(), *map(record_path, workspace.projects))
             paths += filter(None, records)
@@ -97,35 +99,34 @@ class _Look:
         self._contents = {
             path: _content(path)
             for path, state in self.files.items()
-            if max(state.changed_ns) > now_ns - _TICK_NS
+            if max(state.changed_ns) > started_ns - _TICK_NS
             and not stat.S_ISDIR(state.identity[0])
         }
         """Of files that a second change would not have made look different."""
-        self._settled_ns = now_ns + _TICK_NS
+        self._settled_ns = started_ns + _TICK_NS
 
     def holds(self) -> bool:
         """Whether all of it is as it was."""
         is_settled = time.time_ns() > self._settled_ns
-        if (
-            any(file_state(path) != state for path, state in self.files.items())
-            or any(file_state(p).identity != i for p, i in self._identities.items())
-            or any(_content(path) != text for path, text in self._contents.items())
-        ):
-            return False
-        if is_settled:
+        is_same = (
+            all(file_state(path) == state for path, state in self.files.items())
+            and all(file_state(p).identity == i for p, i in self._identities.items())
+            and all(_content(path) == text for path, text in self._contents.items())
+        )
+        if is_same and is_settled:
             self._contents = {}
-        return True
+        return is_same
 
 
-def _settings_files(origin: SettingsOrigin, workspace: Workspace | None) -> list[str]:
+def _settings_files(places: SettingsPlaces, workspace: Workspace | None) -> list[str]:
     """Where settings can be, in files that exist and in those that do not."""
     files = [
         f"{place.folder}/{stem}.{ending}"
-        for place in origin.folders(workspace)
+        for place in places.folders(workspace)
         for stem in place.stems
         for ending in ("json", "toml")
     ]
-    return files if origin.file is None else [origin.file, *files]
+    return files if places.file is None else [places.file, *files]
 
 
 def _content(path: str) -> bytes | None:
@@ -156,7 +157,7 @@ class SettingsWatch:
         Nobody looked before that load, so what changed since then is unknown.
         ``folder`` is the working directory, where it is known.
         """
-        if settings.origin is None:
+        if settings.places is None:
             raise HooklineError(
                 "settings that were not read from files cannot be reloaded: "
                 "use Config.load(), Settings.load() or Settings.from_file()"
@@ -165,23 +166,23 @@ class SettingsWatch:
         """The ones in use, before their projects are checked for approval."""
         self.refused: tuple[str, ...] = ()
         """Why files stay as they were, of the last load."""
-        self._origin = settings.origin
-        self._folder = folder
-        self._seen: _Look | None = None
-        self._apply: Callable[[Settings], bool] = lambda _: True
-        self._tell: Callable[[Reloaded], None] = lambda _: None
         self.last = Reloaded()
         """Of the settings as they are now, as far as somebody looked."""
+        self._places = settings.places
+        self._folder = folder
+        self._look: _Look | None = None
+        self._apply: Callable[[Settings], bool] = lambda _: True
+        self._tell: Callable[[Reloaded], None] = lambda _: None
         self._lock = threading.Lock()
         self._running: Future[Reloaded] | None = None
         self._process = os.getpid()
 
     @classmethod
-    def start(cls, origin: SettingsOrigin, folder: str | None = None) -> SettingsWatch:
+    def start(cls, places: SettingsPlaces, folder: str | None = None) -> SettingsWatch:
         """Load settings for the first time; raises ``SettingsError``."""
-        look = _Look(origin)
-        watch = cls(origin.load(), folder)
-        watch._seen = look
+        look = _Look(places)
+        watch = cls(load_settings(places), folder)
+        watch._look = look
         return watch
 
     def follow(
@@ -192,7 +193,7 @@ class SettingsWatch:
 
     def has_changed(self) -> bool:
         """Whether there is anything to load."""
-        return self._seen is None or not self._seen.holds()
+        return self._look is None or not self._look.holds()
 
     def load(self) -> Settings:
         """Load the settings as they are now, but files with new errors as they were.
@@ -203,32 +204,30 @@ class SettingsWatch:
         self.refused = ()
         self._wait_for_rest()
         for _ in range(_TRIES):
-            look = _Look(self._origin)
-            loaded = self._origin.load(strict=False)
+            look = _Look(self._places)
+            loaded = load_settings(self._places, strict=False)
             if look.holds():
                 break
             time.sleep(_STEP_S)
         else:
             raise ReloadError(("the settings files do not stop changing",))
-        self._seen = look
-        known = Counter(
-            (place, _without_positions(text))
-            for place, text in self._errors(self.settings, loaded)
-        )
+        self._look = look
+        earlier = Counter(map(_without_indices, self._errors(self.settings, loaded)))
         broken: set[str] = set()
-        for place, text in self._errors(loaded, self.settings):
-            known[place, _without_positions(text)] -= 1
-            if known[place, _without_positions(text)] < 0:
-                broken.add(place)
-                self.refused += (text,)
+        for error in self._errors(loaded, self.settings):
+            if earlier[_without_indices(error)] > 0:
+                earlier[_without_indices(error)] -= 1
+            else:
+                broken.add(error[0])
+                self.refused += (error[1],)
         self.settings = self._with_old_files(loaded, broken)
         return self.settings
 
     def _wait_for_rest(self) -> None:
-        before = {} if self._seen is None else self._seen.files
+        before = {} if self._look is None else self._look.files
         start = time.monotonic()
         while (waited := time.monotonic() - start) < RETURN_S:
-            paths = _settings_files(self._origin, self._origin.workspace())
+            paths = _settings_files(self._places, self._places.workspace())
             states = {path: file_state(path) for path in paths}
             is_lost = any(
                 not state.size and before.get(path, state).size
@@ -243,7 +242,7 @@ class SettingsWatch:
 
     def _place_of(self, file: str | None) -> str:
         """What an error in a file holds up: the settings of one folder."""
-        path = self._origin.file if file == self._origin.label else file
+        path = self._places.file if file == self._places.label else file
         return os.path.dirname(path or "") or str(file)  # noqa: PTH120 - a string
 
     def _errors(self, settings: Settings, other: Settings) -> Iterator[tuple[str, str]]:
@@ -257,12 +256,13 @@ class SettingsWatch:
         for error in settings.errors:
             yield self._place_of(error.file), str(error)
         for layer in settings.layers:
-            if layer in other.layers:
-                continue
-            folder = layer.project or (self._folder if layer.explicit else None)
-            mistakes = undecidable(layer.raw, folder)
-            for text in (*layer.dropped, *(f"{layer.file}: {one}" for one in mistakes)):
-                yield self._place_of(layer.file), text
+            if layer not in other.layers:
+                folder = layer.project or (self._folder if layer.explicit else None)
+                problems = (
+                    f"{layer.file}: {it}" for it in undecidable(layer.raw, folder)
+                )
+                for text in (*layer.dropped, *problems):
+                    yield self._place_of(layer.file), text
 
     def _with_old_files(self, loaded: Settings, broken: set[str]) -> Settings:
         """What was loaded, but broken projects and files with the layers they had.
@@ -270,22 +270,23 @@ class SettingsWatch:
         A project that had none is taken as at a start: it can take no guard away.
         """
         old = self.settings
-        had = {self._place_of(layer.file) for layer in old.layers if layer.is_project}
+        old_places = {self._place_of(it.file) for it in old.layers if it.is_project}
         projects = {f"{project}/{PROJECT_FOLDER}" for project in loaded.projects}
-        stays = broken - (projects - had)
+        stays = broken - (projects - old_places)
         if not stays:
             return loaded
 
-        def is_kept(part: SettingsLayer | SettingsError) -> bool:
+        def is_old(part: SettingsLayer | SettingsError) -> bool:
             return self._place_of(part.file) in stays
 
-        layers = [layer for layer in loaded.layers if not is_kept(layer)]
-        layers += filter(is_kept, old.layers)
-        projects_in_order = ("", *loaded.projects)
-        layers.sort(key=lambda layer: projects_in_order.index(layer.project or ""))
-        layers.sort(key=lambda layer: list(HookSource).index(layer.source))
-        errors = [error for error in loaded.errors if not is_kept(error)]
-        errors += filter(is_kept, old.errors)
+        layers = [layer for layer in loaded.layers if not is_old(layer)]
+        layers += filter(is_old, old.layers)
+        errors = [error for error in loaded.errors if not is_old(error)]
+        errors += filter(is_old, old.errors)
+        sources, order = list(HookSource), ("", *loaded.projects)
+        layers.sort(
+            key=lambda it: (sources.index(it.source), order.index(it.project or ""))
+        )
         return replace(loaded, layers=tuple(layers), errors=tuple(errors))
 
     async def refresh(self) -> None:
@@ -315,16 +316,15 @@ class SettingsWatch:
             self._running = None
         with self._lock:
             if self._running is None:
-                load = Future[Reloaded]()
+                load = self._running = Future[Reloaded]()
                 load.set_running_or_notify_cancel()  # whoever waits may be cancelled
-                threading.Thread(
-                    target=self._load, args=[load], name="hookline-reload", daemon=True
-                ).start()
-                self._running = load
+                name = "hookline-reload"
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                thread.start()
             return self._running
 
-    def _load(self, load: Future[Reloaded]) -> None:
-        before = self.settings
+    def _run(self) -> None:
+        before, running = self.settings, self._running
         try:
             changed = self._apply(self.load())
             self.last = Reloaded(changed, self.refused)
@@ -340,9 +340,10 @@ class SettingsWatch:
         finally:
             with self._lock:
                 self._running = None
-            load.set_result(self.last)
+            if running is not None:
+                running.set_result(self.last)
 
 
-def _without_positions(problem: str) -> str:
+def _without_indices(error: tuple[str, str]) -> tuple[str, str]:
     # An entry that is put in front of others moves what is wrong with them.
-    return re.sub(r"\[\d+\]", "[]", problem)
+    return error[0], re.sub(r"\[\d+\]", "[]", error[1])
