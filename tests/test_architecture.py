@@ -108,7 +108,7 @@ BROAD = {
     "_internal/log.py": 1,
     "cli/log_format.py": 1,
     "script.py": 1,
-    "settings/load.py": 1,
+    "settings/extensions.py": 1,
     "settings/watch.py": 1,
 }
 """Where everything is caught and not raised again, and how often."""
