@@ -31,7 +31,6 @@ MAX_DEPTH = 500
 
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
-_CONTAINER = object()
 
 Pairs: TypeAlias = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
@@ -177,39 +176,36 @@ class _Copy:
     def of(self, value: Any, depth: int = 0) -> Any:
         """Copy a value; one frame for each level, the stack has to hold them all."""
         try:
-            scalar = _scalar(value)
-            parts = _parts(value) if scalar is _CONTAINER else None
+            meaning = _meaning(value)
         # Foreign objects may raise anything from iteration and attribute access.
         except Exception as error:  # noqa: BLE001
             problem = f"{type(value).__name__}: {type(error).__name__}"
-            return self._lost(f"<unreadable {problem}>", f"cannot read {problem}")
-        if scalar is not _CONTAINER:
-            return self._number(scalar) if type(scalar) is int else scalar
-        if parts is None:
-            return _repr(value)
+            return self._marker(f"<unreadable {problem}>", f"cannot read {problem}")
+        if type(meaning) is int:
+            return self._number(meaning)
+        if not isinstance(meaning, list | tuple):
+            return meaning
         if id(value) in self._open:
             return "<cycle>"
         if depth >= MAX_DEPTH:
             problem = f"it is nested deeper than {MAX_DEPTH} levels"
-            return self._lost("<nested too deeply>", problem)
+            return self._marker("<nested too deeply>", problem)
         self._open.add(id(value))
         copy: Any
-        if isinstance(parts, _Meaning):
-            copy = self.of(parts.value, depth + 1)
-        elif isinstance(parts, list):
+        if isinstance(meaning, list):
             copy = []
-            for item in parts:
+            for item in meaning:
                 copy.append(self.of(item, depth + 1))
         else:
             copy = {}
-            for key, item in parts:
+            for key, item in meaning:
                 copy[key_text(key)] = self.of(item, depth + 1)
-            if self._whole and len(copy) != len(parts):
-                self._lost("", "two keys of an object have the same text")
+            if len(copy) != len(meaning):
+                self._marker("", "two keys of an object have the same text")
         self._open.discard(id(value))
         return copy
 
-    def _lost(self, marker: str, problem: str) -> str:
+    def _marker(self, marker: str, problem: str) -> str:
         if self._whole:
             raise EncodingError(
                 f"the input cannot be shown to hooks as a whole: {problem}"
@@ -217,50 +213,51 @@ class _Copy:
         return marker
 
 
-class _Meaning(msgspec.Struct):
-    """What a value stands for."""
-
-    value: Any
-
-
-_Items = list[Any] | tuple[tuple[Any, Any], ...] | _Meaning | None
-"""Of a list, of an object, of what has another meaning, of what is no container."""
-
-
 def key_text(key: Any) -> str:
     """The name that a key of a mapping has in JSON."""
     if issubclass(type(key), float):
         return float.__repr__(key)
-    scalar = _scalar(key)
-    if scalar is _CONTAINER:
+    meaning = _meaning(key)
+    if isinstance(meaning, list | tuple):
         return _repr(key)
-    return scalar if isinstance(scalar, str) else encode(scalar).decode()
+    return meaning if isinstance(meaning, str) else encode(meaning).decode()
 
 
-def _scalar(value: Any) -> Any:
-    """A value that needs no container; ``_CONTAINER`` for any other."""
+def _meaning(value: Any) -> Any:
+    """What a value means: a scalar, the items of a list, or the pairs of an object."""
     # By the real type: ``isinstance`` would believe an object's ``__class__``.
     kind = type(value)
-    if value is None or kind is bool:
-        return value
-    for base, read in _SCALARS:
+    for base, read in _READERS:
         if issubclass(kind, base):
             return read(value)
     if issubclass(kind, Enum):
-        return _scalar(value.value)
+        return _meaning(value.value)
     if hasattr(kind, "__fspath__"):
         return _path(value)
-    for base in kind.__mro__:
-        if _full_name(base) in _TEXTS:
-            return clean_text(base.__str__(value))  # type: ignore[call-arg] # unbound
+    bases: dict[str, Any] = {f"{b.__module__}.{b.__name__}": b for b in kind.__mro__}
+    for name, base in bases.items():
+        if name in _TEXTS:
+            return clean_text(base.__str__(value))
     if issubclass(kind, Integral):
         return index(value)
     if issubclass(kind, Real):
         return _number(float(value))
-    is_url = any(base.__name__.lower().endswith("url") for base in kind.__mro__)
-    if is_url and not _is_record(kind):
+    is_record = any(hasattr(kind, mark) for mark in _RECORD_MARKS)
+    if not is_record and any(name.lower().endswith("url") for name in bases):
         return clean_text(str(value))  # of pydantic, yarl, httpx, ...
-    return _CONTAINER
+    # Anything that ``dict()`` takes, such as sqlite3.Row; tables have columns instead.
+    has_keys = hasattr(kind, "keys") and hasattr(kind, "__getitem__")
+    if issubclass(kind, Mapping) or (has_keys and not hasattr(kind, "__array__")):
+        return tuple((key, value[key]) for key in value.keys())  # noqa: SIM118
+    if getattr(kind, "__pydantic_root_model__", False):
+        return _meaning(value.root)
+    if is_record:
+        return tuple(_fields(value).items())
+    if issubclass(kind, Sequence | Set | ValuesView) and kind is not range:
+        return list(value)
+    if not bases.keys().isdisjoint(_NUMPY):
+        return _meaning(value.tolist())
+    return _repr(value)
 
 
 def _number(value: float) -> float | None:
@@ -274,7 +271,7 @@ def _path(value: Any) -> str:
     # A path of a remote file system may have no local one.
     except Exception:  # noqa: BLE001
         return _repr(value)
-    return str(_scalar(path))
+    return str(_meaning(path))
 
 
 def _duration(value: timedelta) -> str:
@@ -282,9 +279,18 @@ def _duration(value: timedelta) -> str:
     return str(msgspec.to_builtins(exact))
 
 
-_SCALARS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+def _tuple(value: Any) -> list[Any] | tuple[tuple[Any, Any], ...]:
+    names, items = getattr(value, "_fields", None), list(tuple.__iter__(value))
+    if isinstance(names, tuple) and len(names) == len(items):
+        return tuple(zip(names, items, strict=True))
+    return items
+
+
+_READERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, lambda value: clean_text(str.__str__(value))),
     (UserString, lambda value: clean_text(str.__str__(value.data))),
+    (bool, bool),
+    (type(None), lambda value: value),
     (int, int.__int__),
     (float, _number),
     (bytes, lambda value: bytes.decode(value, "utf-8", "replace")),
@@ -296,7 +302,17 @@ _SCALARS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (timedelta, _duration),
     (Decimal, lambda value: clean_text(Decimal.__str__(value))),
     (UUID, lambda value: clean_text(UUID.__str__(value))),
+    (dict, lambda value: tuple(dict.items(value))),
+    (tuple, _tuple),
+    (list, lambda value: list(list.__iter__(value))),
+    (set, lambda value: list(set.__iter__(value))),
+    (frozenset, lambda value: list(frozenset.__iter__(value))),
+    (SimpleNamespace, lambda value: tuple(vars(value).items())),
 )
+"""How to read values of these types and their subclasses, whatever their methods say.
+
+Of an enum its value counts, unless its members are of such a type themselves.
+"""
 _TEXTS = frozenset(
     {
         *("fractions.Fraction", "zoneinfo.ZoneInfo"),
@@ -307,48 +323,6 @@ _TEXTS = frozenset(
 )
 """Types whose text says what they mean, by name: their modules need not be loaded."""
 _NUMPY = ("numpy.generic", "numpy.ndarray")
-
-
-def _full_name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__name__}"
-
-
-def _parts(value: Any) -> _Items:
-    """What a container holds."""
-    kind = type(value)
-    if issubclass(kind, Enum):
-        return _Meaning(value.value)
-    if issubclass(kind, dict):
-        return tuple(dict.items(value))
-    if issubclass(kind, tuple):
-        names = getattr(kind, "_fields", None)
-        items = list(tuple.__iter__(value))
-        if isinstance(names, tuple) and len(names) == len(items):
-            return tuple(zip(names, items, strict=True))
-        return items
-    for base in (list, set, frozenset):
-        if issubclass(kind, base):
-            return list(base.__iter__(value))
-    if issubclass(kind, SimpleNamespace):
-        return tuple(vars(value).items())
-    # Anything that ``dict()`` takes, such as sqlite3.Row; tables have columns instead.
-    has_keys = hasattr(kind, "keys") and hasattr(kind, "__getitem__")
-    if issubclass(kind, Mapping) or (has_keys and not hasattr(kind, "__array__")):
-        return tuple((key, value[key]) for key in value.keys())  # noqa: SIM118
-    if getattr(kind, "__pydantic_root_model__", False):
-        return _Meaning(value.root)
-    if _is_record(kind):
-        return tuple(_fields(value).items())
-    if issubclass(kind, Sequence | Set | ValuesView) and kind is not range:
-        return list(value)
-    is_numpy = any(_full_name(base) in _NUMPY for base in kind.__mro__)
-    return _Meaning(value.tolist()) if is_numpy else None
-
-
-def _is_record(kind: type) -> bool:
-    return any(hasattr(kind, mark) for mark in _RECORD_MARKS)
-
-
 _RECORD_MARKS = (
     "__struct_fields__",
     "__dataclass_fields__",
@@ -399,48 +373,43 @@ def restored(original: Any, value: Any) -> Any:
 
     Not where it would add anything: hooks have seen this value and nothing else.
     """
-    kind = type(original)
+    kind: Any = type(original)
     if value is None or type(value) is kind:
         return value
     try:
-        made = _converted(kind, value)
-        return made if _shows(made, value, original) else value
+        if issubclass(kind, bytes | bytearray):
+            typed = kind(value, "utf-8")
+        elif hasattr(kind, "__fspath__") and isinstance(value, str):
+            typed = kind(value)
+            is_same_path = os.path.normpath(as_plain(typed)) == os.path.normpath(value)
+            return typed if is_same_path else value
+        elif hasattr(kind, "__pydantic_validator__") and hasattr(
+            kind, "model_validate"
+        ):
+            typed = kind.model_validate(value)
+        elif hasattr(kind, "__fields_set__"):
+            typed = kind.parse_obj(value)
+        elif issubclass(kind, tuple) and isinstance(value, dict):
+            typed = kind(**value)
+        else:
+            typed = msgspec.convert(
+                value, kind, dec_hook=lambda inner, item: inner(item)
+            )
+        shown = as_plain(typed)
+        if isinstance(shown, dict) and isinstance(value, dict):
+            # A default may be what hooks have seen before, or something else.
+            before = as_plain(original)
+            for key in shown.keys() - value.keys():
+                if key not in before or not same_json(shown.pop(key), before[key]):
+                    return value
+        return typed if _shape(shown) == _shape(value) else value
     # The type may not take this value: then a tool gets what the hook said.
     except Exception:  # noqa: BLE001
         return value
 
 
-def _converted(kind: Any, value: Any) -> Any:
-    if issubclass(kind, bytes | bytearray):
-        return kind(value, "utf-8")
-    if hasattr(kind, "__fspath__") and isinstance(value, str):
-        return kind(value)
-    if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_validate"):
-        return kind.model_validate(value)
-    if hasattr(kind, "__fields_set__"):
-        return kind.parse_obj(value)
-    if issubclass(kind, tuple) and isinstance(value, dict):
-        return kind(**value)
-    return msgspec.convert(value, kind, dec_hook=lambda inner, item: inner(item))
-
-
-def _shows(made: Any, value: Any, original: Any) -> bool:
-    """Whether hooks have seen this path, or all fields of this object."""
-    shown = as_plain(made)
-    if hasattr(type(made), "__fspath__"):
-        return bool(os.path.normpath(shown) == os.path.normpath(value))
-    if isinstance(shown, dict) and isinstance(value, dict):
-        before, added = as_plain(original), shown.keys() - value.keys()
-        # A default may be what hooks have seen before, or something else.
-        if any(
-            key not in before or not same_json(shown[key], before[key]) for key in added
-        ):
-            return False
-        shown = {key: shown[key] for key in shown if key in value}
-    return bool(_shape(shown) == _shape(value))
-
-
 def _shape(value: Any) -> Any:
+    """The keys of a value, and the lengths of its lists."""
     if isinstance(value, dict):
         return {key: _shape(item) for key, item in value.items()}
     return list(map(_shape, value)) if isinstance(value, list) else None
@@ -448,14 +417,7 @@ def _shape(value: Any) -> Any:
 
 def digits(number: int) -> str:
     """A whole number of any size as text."""
-    if number < 0:
-        return "-" + digits(-number)
-    number, pieces = int(number), []
-    base = 10**_DIGITS_AT_ONCE
-    while number >= base:
-        number, piece = divmod(number, base)
-        pieces.append(str(piece).zfill(_DIGITS_AT_ONCE))
-    return str(number) + "".join(reversed(pieces))
+    return f"{Decimal(number):f}"
 
 
 def _raw_if_huge(number: int) -> int | msgspec.Raw:
@@ -464,13 +426,14 @@ def _raw_if_huge(number: int) -> int | msgspec.Raw:
 
 
 def _whole_number(text: str) -> int:
+    power: int
+    if text[0] == "-":
+        return -_whole_number(text[1:])
     if len(text) <= _DIGITS_AT_ONCE:
         return int(text)
-    number, unsigned = 0, text.lstrip("-")
-    for start in range(0, len(unsigned), _DIGITS_AT_ONCE):
-        piece = unsigned[start : start + _DIGITS_AT_ONCE]
-        number = number * 10 ** len(piece) + int(piece)
-    return -number if text[0] == "-" else number
+    half = len(text) // 2
+    power = 10**half
+    return _whole_number(text[:-half]) * power + _whole_number(text[-half:])
 
 
 def _reject_constant(name: str) -> NoReturn:
