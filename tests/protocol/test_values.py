@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from hookline.errors import EncodingError
@@ -102,7 +102,11 @@ def test_no_text_passes_a_guard_by_being_hard_to_encode(
     value = text(SECRET)
     for wrap in wrappers:
         value = wrap(value)
-    assert SECRET.encode() in encode_whole({"x": value, "y": data.draw(anything)})
+    try:
+        shown = encode_whole({"x": value, "y": data.draw(anything)})
+    except EncodingError:
+        reject()  # two keys with one text: no guard is passed either
+    assert SECRET.encode() in shown
 
 
 def test_generator_is_not_consumed() -> None:
