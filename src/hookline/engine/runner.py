@@ -22,7 +22,7 @@ from hookline.protocol.values import same_json
 from hookline.settings.model import Dialect, HookMode, HookType
 
 from .breaker import CircuitBreaker
-from .changes import (
+from .merge import (
     Changes,
     EventInput,
     chain_input,

@@ -51,117 +51,116 @@ _UNREAD: Wire = {"success": True, "cause": None, "error": None}
 class Translation(Struct, frozen=True):
     """One event as a hook for another host knows it, and how its answer is read."""
 
+    host: HostNames
     call: HookCall
-    theirs: HostNames
     event_input: Wire
     tool_name: str | None
-    unclear: str | None
+    """Which of their names for the tool the hook is shown: one that it waits for."""
+    ambiguity: str | None
     """Why the hook cannot judge the event."""
 
     def read(self, result: HookExecutionResult) -> HookExecutionResult:
         """Read an answer again, as that host does."""
-        read = _read_claude if self.theirs is CLAUDE else _read_gemini
-        result = read(self.theirs, result, self.event_input, self.tool_name)
-        return result if self.unclear is None else _asking(result, self.unclear)
+        if self.host is CLAUDE:
+            result = self._read_as_claude(result)
+        else:
+            result = self._read_as_gemini(result)
+        output = result.output
+        if self.ambiguity is None or (output is not None and output.decides):
+            return result
+        # A person decides what the hook could not judge.
+        reason = f"hook {result.hook_name!r} cannot judge this call: {self.ambiguity}"
+        wire = {**(result.raw_output or {}), "decision": "ask", "reason": reason}
+        specific = wire.get("hookSpecificOutput")
+        if isinstance(specific, dict):
+            asks = {"permissionDecision": "ask", "permissionDecisionReason": reason}
+            wire["hookSpecificOutput"] = {**specific, **asks}
+        return _with_output(structs.replace(result, warnings=()), wire)
+
+    def _read_as_claude(self, result: HookExecutionResult) -> HookExecutionResult:
+        event, wire = result.event_name, result.raw_output
+        if async_timeout(result.stdout.partition("\n")[0].encode(), 0) is not None:
+            # What follows such a first line counts for nothing: it is no broken answer.
+            healthy = _UNREAD if result.cause is FailureCause.OUTPUT else {}
+            silent: Wire = {"output": None, "raw_output": None, "warnings": ()}
+            return structs.replace(result, **silent, **healthy)
+        if wire is None:
+            return result
+        if result.exit_code == 0:
+            parsed, warnings = parse_answer(result.stdout)
+            result = structs.replace(result, warnings=warnings, **_UNREAD)
+            if parsed is None:
+                wire = claude_text(event, result.stdout)
+            else:
+                wire = claude_output(event, parsed, self.event_input, self.tool_name)
+        if event in _UNBLOCKED and wire.get("decision") in ("block", "deny"):
+            message = wire.get("systemMessage") or wire.get("reason")
+            wire = {**wire, "decision": None, "systemMessage": message}
+        result = _with_output(result, wire)
+        # What has no effect on events of ours, and has one in Claude Code.
+        output, host_answer = result.output, None
+        if output is not None:
+            context = output.hook_specific_output.get("additionalContext")
+            if event is _E.PreCompress and output.is_blocking:
+                reason = output.effective_reason
+                host_answer = {"decision": "block", "reason": reason}
+            elif event in (_E.AfterAgent, _E.SubagentStop) and context:
+                host_answer = {"additionalContext": context}
+        return structs.replace(result, host_answer=host_answer)
+
+    def _read_as_gemini(self, result: HookExecutionResult) -> HookExecutionResult:
+        event, wire = result.event_name, result.raw_output
+        # llxprt-code reads stdout on exit 0 only, and denies on exit 2 only.
+        is_read = self.host is not LLXPRT or (result.exit_code == 0 and result.stdout)
+        answer = _gemini_answer(result) if is_read else None
+        if answer is not None:
+            healthy = _UNREAD if result.exit_code == 0 else {}
+            result = structs.replace(result, warnings=(), **healthy)
+            shown = self.event_input, self.tool_name
+            wire = gemini_output(self.host, event, answer, *shown)
+        if wire is None:
+            return result
+        read = _with_output(result, wire)
+        if read.output is None or not read.output.is_blocking or event not in _REPLACED:
+            return read
+        wire = withheld(event, wire, read.output.effective_reason)
+        closing = structs.replace(result, warnings=read.warnings, closed=True)
+        return _with_output(closing, wire)
 
 
 def translate(hook: RegisteredHook, call: HookCall) -> Translation:
     """Show the hook the names of its host; raises ``EncodingError``."""
-    theirs = DIALECTS[hook.config.dialect.value]
-    given = call.plain_input()
+    host, event_input = DIALECTS[hook.config.dialect.value], call.plain_input()
     try:
-        name, changed = _tool_name(hook, given), _changed_fields(call)
+        tool_name = None
+        if TRAITS[hook.event].matching is Matching.REGEX:
+            names, matched_name = match_names(hook, event_input)
+            tool_name = None if names is None else matched_name or names[0]
+        # What other hooks have changed meanwhile.
+        field = TRAITS[call.event].chain.value
+        is_same = same_json(call.input.get(field), call.origin.input.get(field))
+        changed = [] if is_same else [field]
         # The same for all hooks of a call and for its re-check, another for each call.
-        digest = sha256(call.origin.payload or encode(given)).hexdigest()
-        shown = shown_input(
-            theirs,
+        digest = sha256(call.origin.payload or encode(event_input)).hexdigest()
+        their_input = shown_input(
+            host,
             call.event,
-            given,
-            tool_name=name,
+            event_input,
+            tool_name=tool_name,
             changed=changed,
             call_id=f"toolu_{digest[:24]}",
         )
-        translated = call.with_input(shown)
-        is_own = "tool_input" not in changed and has_own_input(theirs, given)
-        unclear = None if is_own else ambiguity(theirs, given, name)
+        is_own = "tool_input" not in changed and has_own_input(host, event_input)
+        return Translation(
+            host,
+            call.with_input(their_input),
+            event_input,
+            tool_name,
+            None if is_own else ambiguity(host, event_input, tool_name),
+        )
     except Exception as error:
         # A hook that cannot be shown the event is no mere crash.
         raise EncodingError(f"cannot be translated: {error}") from error
-    return Translation(translated, theirs, given, name, unclear)
-
-
-def _tool_name(hook: RegisteredHook, given: Wire) -> str | None:
-    """Which of their names for the tool the hook is shown: one that it waits for."""
-    if TRAITS[hook.event].matching is not Matching.REGEX:
-        return None
-    names, matched_name = match_names(hook, given)
-    return None if names is None else matched_name or names[0]
-
-
-def _changed_fields(call: HookCall) -> list[str]:
-    """What other hooks have changed meanwhile."""
-    field = TRAITS[call.event].chain.value
-    is_same = same_json(call.input.get(field), call.origin.input.get(field))
-    return [] if is_same else [field]
-
-
-def _read_claude(
-    theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
-) -> HookExecutionResult:
-    if async_timeout(result.stdout.partition("\n")[0].encode(), 0) is not None:
-        # What follows such a first line counts for nothing: it is no broken answer.
-        healthy = _UNREAD if result.cause is FailureCause.OUTPUT else {}
-        silent: Wire = {"output": None, "raw_output": None, "warnings": ()}
-        return structs.replace(result, **silent, **healthy)
-    if result.raw_output is None:
-        return result
-    said = result.raw_output
-    if result.exit_code == 0:
-        parsed, warnings = parse_answer(result.stdout)
-        result = structs.replace(result, warnings=warnings, **_UNREAD)
-        event = result.event_name
-        if parsed is None:
-            said = claude_text(event, result.stdout)
-        else:
-            said = claude_output(event, parsed, given, name)
-    if result.event_name in _UNBLOCKED and said.get("decision") in ("block", "deny"):
-        message = said.get("systemMessage") or said.get("reason")
-        said = {**said, "decision": None, "systemMessage": message}
-    read = _for_the_person(result, said)
-    return structs.replace(read, host_answer=_for_claude(read))
-
-
-def _for_claude(result: HookExecutionResult) -> Wire | None:
-    """What has no effect on events of ours, and has one in Claude Code."""
-    event, output = result.event_name, result.output
-    assert output is not None  # it has just been read
-    if event is HookEventName.PreCompress and output.is_blocking:
-        return {"decision": "block", "reason": output.effective_reason}
-    context = output.hook_specific_output.get("additionalContext")
-    if event in (HookEventName.AfterAgent, HookEventName.SubagentStop) and context:
-        return {"additionalContext": context}
-    return None
-
-
-def _read_gemini(
-    theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
-) -> HookExecutionResult:
-    event, said = result.event_name, result.raw_output
-    # llxprt-code reads stdout on exit 0 only, and denies on exit 2 only.
-    is_read = theirs is not LLXPRT or (result.exit_code == 0 and result.stdout)
-    parsed = _gemini_answer(result) if is_read else None
-    if parsed is not None:
-        unread = _UNREAD if result.exit_code == 0 else {}
-        result = structs.replace(result, warnings=(), **unread)
-        said = gemini_output(theirs, event, parsed, given, name)
-    if said is None:
-        return result
-    read = _for_the_person(result, said)
-    if read.output is None or not read.output.is_blocking or event not in _REPLACED:
-        return read
-    said = withheld(event, said, read.output.effective_reason)
-    replaced = structs.replace(result, warnings=read.warnings, closed=True)
-    return _for_the_person(replaced, said)
 
 
 def _gemini_answer(result: HookExecutionResult) -> Wire | None:
@@ -175,41 +174,28 @@ def _gemini_answer(result: HookExecutionResult) -> Wire | None:
         return None
     text = result.stdout or result.stderr
     try:
-        said = None if result.truncated else parse_answer(text)[0]
+        answer = None if result.truncated else parse_answer(text)[0]
     except BrokenAnswerError:
-        said = None
-    denies = said is not None and said.get("decision") in ("deny", "block")
-    if code <= 1 or denies or (said is not None and code != EXIT_BLOCK):
-        return said
+        answer = None
+    denies = answer is not None and answer.get("decision") in ("deny", "block")
+    if code <= 1 or denies or (answer is not None and code != EXIT_BLOCK):
+        return answer
     # Exit 2 blocks whatever the JSON says.
     reason = result.stderr or result.stdout if code == EXIT_BLOCK else text
     return {"decision": "deny", "reason": shortened(reason)} if reason else None
 
 
-def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionResult:
+def _with_output(result: HookExecutionResult, wire: Wire) -> HookExecutionResult:
     """Read an output; its system message is for the person and not for the model."""
-    read = with_output(result, said)
-    assert read.output is not None  # it has just been read
-    if "systemMessage" not in said:
-        return read
-    message = read.output.system_message
-    output = structs.replace(read.output, system_message=None)
+    result = with_output(result, wire)
+    if "systemMessage" not in wire or result.output is None:
+        return result
+    message = result.output.system_message
+    output = structs.replace(result.output, system_message=None)
     if output.decides and output.effective_reason == NO_REASON:
         # The question, or why: a model or a person may be told nothing else.
         output = structs.replace(output, reason=message)
-    rest = {key: value for key, value in said.items() if key != "systemMessage"}
-    return structs.replace(read, output=output, raw_output=rest, user_message=message)
-
-
-def _asking(result: HookExecutionResult, unclear: str) -> HookExecutionResult:
-    """Let a person decide what the hook could not judge, unless it blocks or asks."""
-    said = result.output
-    if said is not None and said.decides:
-        return result
-    reason = f"hook {result.hook_name!r} cannot judge this call: {unclear}"
-    asks = {**(result.raw_output or {}), "decision": "ask", "reason": reason}
-    specific = asks.get("hookSpecificOutput")
-    if isinstance(specific, dict):
-        said_so = {"permissionDecision": "ask", "permissionDecisionReason": reason}
-        asks["hookSpecificOutput"] = {**specific, **said_so}
-    return _for_the_person(structs.replace(result, warnings=()), asks)
+    raw_output = {key: value for key, value in wire.items() if key != "systemMessage"}
+    return structs.replace(
+        result, output=output, raw_output=raw_output, user_message=message
+    )

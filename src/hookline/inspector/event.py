@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from hookline.engine.changes import final_input, with_one_answer
 from hookline.engine.explain import Explainer, trace_fields
+from hookline.engine.merge import final_input, with_one_answer
 from hookline.engine.runner import verdict_part
 from hookline.errors import EncodingError
 from hookline.journal.query import FullEntry, JournalReader
