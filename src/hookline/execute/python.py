@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .project_modules import ProjectModules
 
 _CANCEL_GRACE_S = 5.0
-_SUCH_AS = ', such as {"decision": "block", "reason": "..."}'
 _HERE = os.path.dirname(__file__)  # noqa: PTH120
 _PROJECT = "_hookline_project_"
 """How the names of projects in ``sys.modules`` start; a number follows."""
@@ -85,7 +84,34 @@ class PythonExecutor:
             if isinstance(error, ModuleNotFoundError) and not error.__cause__:
                 problem += _where_to_put(hook, error.name or "")
             return _failure(error, FailureCause.SPAWN, problem)
-        return await _call(function, call, deadline)
+        event = call.plain_input()  # a guard that cannot be shown it is no mere crash
+        depth_outside = depth_inside.set(call.depth + 1)
+        outcome = _Outcome()
+        try:
+            try:
+                answer = outcome.answer = function(event)
+            # The hook is the author's code and may raise anything.
+            except BaseException as error:  # noqa: BLE001
+                return _error_end(error)
+            if answer is not None and type(answer) is not dict and isawaitable(answer):
+                if not await outcome.wait_for(answer, deadline):
+                    return RunEnd(cause=FailureCause.TIMEOUT)
+                if outcome.error is not None:
+                    return _error_end(outcome.error)
+        finally:
+            depth_inside.reset(depth_outside)
+        if outcome.answer is None:
+            return SILENT
+        kind = type(outcome.answer).__name__
+        such_as = 'such as {"decision": "block", "reason": "..."}'
+        problem = f"returned {kind}, expected None or a dict, {such_as}"
+        if isinstance(outcome.answer, Mapping):
+            try:
+                # As in JSON: an enum or another mapping must not be ignored.
+                return RunEnd(exit_code=0, answer=as_plain(dict(outcome.answer)))
+            except EncodingError as error:
+                problem = f"returned what is not JSON: {error}"
+        return RunEnd(exit_code=0, cause=FailureCause.OUTPUT, error=problem)
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
         """Forget the functions of all other hooks."""
@@ -114,7 +140,7 @@ class PythonExecutor:
                 namespace = f"{_PROJECT}{next(_numbers)}"
                 self._modules[hook.project] = ProjectModules(hook.project, namespace)
             module = self._modules[hook.project].load(module_name, hook.approval)
-        function = getattr(module, name, None)
+        function: HookFunction | None = getattr(module, name, None)
         file = getattr(module, "__file__", None) or module_name
         if function is None:
             names = (name for name, value in vars(module).items() if callable(value))
@@ -126,34 +152,13 @@ class PythonExecutor:
         self._functions[key] = function
         if hook.approval is not None:
             hook.approval.when_changed(lambda: self._forget(key))
-        return function  # type: ignore[no-any-return]  # the author's
+        return function
 
     def _forget(self, key: _Key) -> None:
         """Load it again when it is used next: its files are others."""
         self._functions.pop(key, None)
-        modules = self._modules.pop(key[1], None)
-        if modules is not None:
+        if modules := self._modules.pop(key[1], None):
             modules.close()
-
-
-async def _call(function: HookFunction, call: HookCall, deadline: float) -> RunEnd:
-    event = call.plain_input()  # a guard that cannot be shown it is no mere crash
-    depth_outside = depth_inside.set(call.depth + 1)
-    outcome = _Outcome()
-    try:
-        try:
-            answer = outcome.answer = function(event)
-        # The hook is the author's code and may raise anything: a result, no exception.
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            outcome.error = error
-        else:
-            if answer is not None and type(answer) is not dict and isawaitable(answer):
-                await outcome.wait_for(answer, deadline)
-    finally:
-        depth_inside.reset(depth_outside)
-    return outcome.end()
 
 
 class _Outcome:
@@ -162,29 +167,28 @@ class _Outcome:
     answer: Any = None
     error: BaseException | None = None
     _is_over = False
-    _is_cancelled = False
 
-    async def wait_for(self, awaitable: Awaitable[Any], deadline: float) -> None:
-        """Await an async hook in a task of its own; cancel it at its deadline.
+    async def wait_for(self, awaitable: Awaitable[Any], deadline: float) -> bool:
+        """Await an async hook in a task of its own; whether it ended in time.
 
-        One that swallows the cancellation has timed out all the same; one that goes on
-        for longer than a grace period is left behind.
+        At its deadline it is cancelled. One that swallows that has timed out all the
+        same; one that goes on for longer than a grace period is left behind.
         """
         task = asyncio.create_task(self._collect(awaitable))
         try:
             # Most hooks wait for nothing and end with their first step.
             await asyncio.sleep(0)
             if not self._is_over:
-                seconds_left = max(0.0, deadline - time.perf_counter())
-                await asyncio.wait((task,), timeout=seconds_left)
-            if not self._is_over:
-                self._is_cancelled = True
-                task.cancel()
-                await asyncio.wait((task,), timeout=_CANCEL_GRACE_S)
+                seconds = max(0.0, deadline - time.perf_counter())
+                await asyncio.wait((task,), timeout=seconds)
+            if self._is_over:
+                return True
+            task.cancel()
+            await asyncio.wait((task,), timeout=_CANCEL_GRACE_S)
         except asyncio.CancelledError:
-            self._is_cancelled = True
             task.cancel()
             raise
+        return False
 
     async def _collect(self, awaitable: Awaitable[Any]) -> None:
         # Not as the result of the task: SystemExit would end the event loop, and of a
@@ -192,41 +196,21 @@ class _Outcome:
         try:
             self.answer = await awaitable
         except asyncio.CancelledError:
-            if self._is_cancelled:
-                raise
             self.error = RuntimeError("the hook cancelled itself")
         except BaseException as error:  # noqa: BLE001
             self.error = error
         self._is_over = True
 
-    def end(self) -> RunEnd:
-        """The end of the run."""
-        if self._is_cancelled:
-            return RunEnd(cause=FailureCause.TIMEOUT)
-        if self.error is not None:
-            return self._error_end(self.error)
-        if self.answer is None:
-            return SILENT
-        kind = type(self.answer).__name__
-        problem = f"returned {kind}, expected None or a dict{_SUCH_AS}"
-        if isinstance(self.answer, Mapping):
-            try:
-                # Plain values as in JSON: an enum or another mapping must not be
-                # ignored.
-                return RunEnd(exit_code=0, answer=as_plain(dict(self.answer)))
-            except EncodingError as error:
-                problem = f"returned what is not JSON: {error}"
-        return RunEnd(exit_code=0, cause=FailureCause.OUTPUT, error=problem)
 
-    def _error_end(self, error: BaseException) -> RunEnd:
-        if isinstance(error, KeyboardInterrupt):
-            raise error
-        if not isinstance(error, SystemExit):
-            return _failure(error, FailureCause.CRASH, f"raised {_one_line(error)}")
-        code = 0 if error.code is None else error.code
-        if isinstance(code, int):
-            return RunEnd(exit_code=code & 0xFF)  # as the system does
-        return RunEnd(exit_code=1, stderr=str(code))
+def _error_end(error: BaseException) -> RunEnd:
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    if not isinstance(error, SystemExit):
+        return _failure(error, FailureCause.CRASH, f"raised {_one_line(error)}")
+    code = 0 if error.code is None else error.code
+    if isinstance(code, int):
+        return RunEnd(exit_code=code & 0xFF)  # as the system does
+    return RunEnd(exit_code=1, stderr=str(code))
 
 
 def _failure(error: BaseException, cause: FailureCause, problem: str) -> RunEnd:
