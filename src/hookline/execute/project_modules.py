@@ -42,11 +42,12 @@ class ProjectModules:
         """Where the modules of a package are looked for."""
         self._tops: dict[str, list[str] | None] = {}
         """Where each top-level name is; None if it is not the project's."""
-        self._approvals: list[Approval | None] = []
-        root = ModuleType(self._namespace)
+        self._trusts_all = False
+        self._digests: dict[str, set[str]] = {}
+        """What was approved of each file, with one hook or another."""
+        root = sys.modules[namespace] = ModuleType(namespace)
         root.__path__ = []
-        sys.modules[self._namespace] = root
-        _open[self._namespace] = self
+        _open[namespace] = self
         if _Finder not in sys.meta_path:
             sys.meta_path.insert(0, _Finder)
 
@@ -55,9 +56,10 @@ class ProjectModules:
 
         ``approval`` is that of a hook; None where every project is trusted.
         """
-        if approval not in self._approvals:
-            self._approvals.append(approval)
-            self._tops.clear()
+        self._trusts_all |= approval is None
+        for path, digest in approval.digests.items() if approval else ():
+            self._digests.setdefault(path, set()).add(digest)
+        self._tops.clear()
         if self._top(name.partition(".")[0]) is not None:
             return import_module(f"{self._namespace}.{name}")
         if approval is not None:
@@ -97,8 +99,8 @@ class ProjectModules:
         """The bytes of a module, as approved; raises ``UnapprovedModuleError``."""
         with open(path, "rb") as file:  # noqa: PTH123
             source = file.read()
-        digests = self._digests(path)
-        if None in self._approvals or sha256(source).hexdigest() in digests:
+        digests = self._digests.get(path, ())
+        if self._trusts_all or sha256(source).hexdigest() in digests:
             return source
         if digests:
             raise UnapprovedModuleError(f"{path} changed since it was approved: {_RUN}")
@@ -195,19 +197,13 @@ class ProjectModules:
 
         An empty one would hide that an optional module is missing.
         """
-        return os.path.isdir(folder) and any(  # noqa: PTH112
-            approval is None
-            or any(path.startswith(f"{folder}/") for path in approval.digests)
-            for approval in self._approvals
+        inside = f"{folder}/"
+        return os.path.isdir(folder) and (  # noqa: PTH112
+            self._trusts_all or any(path.startswith(inside) for path in self._digests)
         )
 
     def _is_approved(self, path: str) -> bool:
-        return None in self._approvals or bool(self._digests(path))
-
-    def _digests(self, path: str) -> set[str]:
-        approvals = filter(None, self._approvals)
-        digests = (approval.digests.get(path) for approval in approvals)
-        return {digest for digest in digests if digest is not None}
+        return self._trusts_all or path in self._digests
 
 
 class _ApprovedLoader(SourceFileLoader):
