@@ -74,30 +74,21 @@ class PythonExecutor:
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Call the function once."""
         deadline = time.perf_counter() + hook.config.timeout_ms / 1000
-        try:
-            function = hook.function or self._load(hook)
-        except KeyboardInterrupt:
-            raise
-        # Importing a hook's module runs the author's code, which may call exit().
-        except BaseException as error:  # noqa: BLE001
-            problem = f"could not load {hook.config.function!r}: {_one_line(error)}"
-            if isinstance(error, ModuleNotFoundError) and not error.__cause__:
-                problem += _where_to_put(hook, error.name or "")
-            return _failure(error, FailureCause.SPAWN, problem)
         event = call.plain_input()  # a guard that cannot be shown it is no mere crash
         depth_outside = depth_inside.set(call.depth + 1)
-        outcome = _Outcome()
+        outcome, function = _Outcome(), hook.function
         try:
             try:
+                function = function or self._load(hook)
                 answer = outcome.answer = function(event)
-            # The hook is the author's code and may raise anything.
+            # The author's code, also as it is imported: it may raise anything, or exit.
             except BaseException as error:  # noqa: BLE001
-                return _error_end(error)
+                return _error_end(error, None if function else hook)
             if answer is not None and type(answer) is not dict and isawaitable(answer):
                 if not await outcome.wait_for(answer, deadline):
                     return RunEnd(cause=FailureCause.TIMEOUT)
                 if outcome.error is not None:
-                    return _error_end(outcome.error)
+                    return _error_end(outcome.error, None)
         finally:
             depth_inside.reset(depth_outside)
         if outcome.answer is None:
@@ -202,35 +193,33 @@ class _Outcome:
         self._is_over = True
 
 
-def _error_end(error: BaseException) -> RunEnd:
+def _error_end(error: BaseException, not_loaded: RegisteredHook | None) -> RunEnd:
+    """What an exception means, of a function or of loading one."""
     if isinstance(error, KeyboardInterrupt):
         raise error
-    if not isinstance(error, SystemExit):
-        return _failure(error, FailureCause.CRASH, f"raised {_one_line(error)}")
-    code = 0 if error.code is None else error.code
-    if isinstance(code, int):
-        return RunEnd(exit_code=code & 0xFF)  # as the system does
-    return RunEnd(exit_code=1, stderr=str(code))
-
-
-def _failure(error: BaseException, cause: FailureCause, problem: str) -> RunEnd:
+    if isinstance(error, SystemExit) and not_loaded is None:
+        code = 0 if error.code is None else error.code
+        if isinstance(code, int):
+            return RunEnd(exit_code=code & 0xFF)  # as the system does
+        return RunEnd(exit_code=1, stderr=str(code))
+    cause, problem = FailureCause.CRASH, f"raised {_one_line(error)}"
+    if not_loaded is not None:
+        function = not_loaded.config.function or ""
+        cause = FailureCause.SPAWN
+        problem = f"could not load {function!r}: {_one_line(error)}"
+        if isinstance(error, ModuleNotFoundError) and not error.__cause__:
+            module = function.partition(":")[0]
+            missing = _without_prefix(error.name or "")
+            # The module of the hook itself, and not one that this imports.
+            if missing and f"{module}.".startswith(f"{missing}."):
+                where = (
+                    "" if not_loaded.project is None else "put it into .hookline, or "
+                )
+                problem += f": {where}install it for {sys.executable}"
     if isinstance(error, UnapprovedModuleError):
         # An unapproved file must not take a guard out of the way.
         cause = FailureCause.CHANGED
     return RunEnd(cause=cause, error=problem, stderr=shortened(_traceback(error)))
-
-
-def _where_to_put(hook: RegisteredHook, missing: str) -> str:
-    """What to do where the module of the hook itself is missing."""
-    missing = _without_prefix(missing)
-    module = (hook.config.function or "").partition(":")[0]
-    if not missing or not f"{module}.".startswith(f"{missing}."):
-        return ""
-    if hook.project is None:
-        return f": install it for {sys.executable}"
-    if module.endswith(".py"):
-        return ": name the module without .py"
-    return f": put it into .hookline, or install it for {sys.executable}"
 
 
 def _traceback(error: BaseException) -> str:
