@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -282,25 +282,18 @@ class EventTelemetry(Protocol):
         ...
 
 
-@runtime_checkable
-class KeepsHooks(Protocol):
-    """An executor that keeps something of each hook from one event to the next."""
+class Executor:
+    """Runs the hooks of one type; a crash, a timeout or a missing file is a result."""
+
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
+        """Run one hook to its end."""
+        raise NotImplementedError
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
         """Release what it has of all other hooks, from any thread.
 
         What an event in flight uses is released after it.
         """
-        ...
-
-
-class Executor(Protocol):
-    """Runs the hooks of one type; a crash, a timeout or a missing file is a result."""
-
-    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
-        """Run one hook to its end."""
-        ...
 
     async def close(self) -> None:
-        """Release what is kept between events."""
-        ...
+        """Release what is kept between events; again if that was cancelled."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from types import BuiltinMethodType, MethodType
 
 from msgspec import structs
 
@@ -43,7 +42,7 @@ class HookRegistry:
         """Goes up with every change, so that cached plans are not used any more."""
         self.serials: count[int] = count(1) if previous is None else previous.serials
         self._switched: dict[str, bool] = {}
-        """What the host switched on or off, whatever the settings say."""
+        """What the host switched on or off, where the settings say otherwise."""
         self._hooks: dict[HookEventName, tuple[RegisteredHook, ...]] = {}
         serials: dict[str, list[int]] = {}
         for hook in () if previous is None else previous.all_hooks():
@@ -58,6 +57,8 @@ class HookRegistry:
                         serial = earlier.pop(0) if earlier else next(self.serials)
                         hooks.append(structs.replace(hook, serial=serial))
                 self._hooks[event] = tuple(hooks)
+        self._disabled = {hook.name for hook in self.all_hooks() if not hook.enabled}
+        """By the settings."""
 
     def for_event(self, event: HookEventName) -> tuple[RegisteredHook, ...]:
         """All hooks on one event, highest priority first, disabled ones included."""
@@ -74,6 +75,8 @@ class HookRegistry:
             raise UnknownHookError(name, names)
         self._switched[name] = enabled
         self._apply_switches()
+        if enabled is (name not in self._disabled):
+            del self._switched[name]  # settings that change later are obeyed again
 
     def _apply_switches(self) -> None:
         for event, hooks in self._hooks.items():
@@ -99,13 +102,8 @@ class HookRegistry:
         """Remove a function of the host's from one event, or from all."""
         hooks = self.all_hooks() if event is None else self.for_event(event)
         functions = [hook for hook in hooks if hook.function is not None]
-        # Each look at a method makes another object of it: those are compared by value.
-        is_method = isinstance(function, MethodType | BuiltinMethodType)
-        removed = [
-            hook
-            for hook in functions
-            if hook.function is function or (is_method and hook.function == function)
-        ]
+        # By value: each look at a method makes another object of it.
+        removed = [hook for hook in functions if hook.function == function]
         if not removed:
             name = getattr(function, "__name__", function)
             raise UnknownFunctionError(name, (hook.name for hook in functions))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS, EventFirer, Fields
 from hookline.protocol.results import (
@@ -20,7 +20,7 @@ from hookline.settings.load import HookOptions
 from hookline.settings.model import HookConfig, HookSource, HookType
 
 
-class RemoteSide:
+class RemoteSide(Executor):
     """What hooks elsewhere say of one event: the executor of the hook for them."""
 
     def __init__(
@@ -63,9 +63,6 @@ class RemoteSide:
             closed=not aggregated.success and not aggregated.hook_results,
         )
         return RunEnd(result=result)
-
-    async def close(self) -> None:
-        """Nothing is kept."""
 
     def with_its_hooks(self, merged: AggregatedHookResult) -> AggregatedHookResult:
         """A result with the single hooks of each answer in its place."""

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import EncodingError, MissingExtraError, SettingsError
-from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause
 from hookline.protocol.tool_fields import with_agent_spellings
@@ -58,7 +58,7 @@ class _Loaded(Struct, frozen=True):
     """None where a later change might not show."""
 
 
-class CedarExecutor:
+class CedarExecutor(Executor):
     """Asks the policies of a hook; files are parsed again only after a change."""
 
     def __init__(self) -> None:

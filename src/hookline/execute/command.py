@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from hookline.execute.child import ProcessSpec, Program, run_process
-from hookline.plan import DEPTH_VARIABLE, HookCall, RegisteredHook, RunEnd
+from hookline.plan import DEPTH_VARIABLE, Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.values import text_of
 from hookline.settings.model import FOREIGN_PREFIXES, Dialect, EnvPolicy
 from hookline.settings.places import find_workspace, is_within, shipped_by
@@ -310,7 +310,7 @@ def absolute_entries(path: str) -> list[str]:
     return [entry for entry in path.split(os.pathsep) if os.path.isabs(entry)]  # noqa: PTH117
 
 
-class CommandExecutor:
+class CommandExecutor(Executor):
     """Runs commands, so many at a time."""
 
     def __init__(self, runtimes: Runtimes) -> None:
@@ -321,9 +321,6 @@ class CommandExecutor:
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
         async with self._runtimes.here().slots:
             return await run_process(spec)
-
-    async def close(self) -> None:
-        """Nothing is kept between events."""
 
 
 def command_spec(

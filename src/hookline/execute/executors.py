@@ -11,7 +11,6 @@ from hookline.execute.python import PythonExecutor
 from hookline.plan import (
     Executor,
     HookCall,
-    KeepsHooks,
     RegisteredHook,
     current_depth,
 )
@@ -94,8 +93,7 @@ class HookExecutors:
         """Release what is kept of all other hooks, from any thread."""
         kept = [hook for hook in hooks if hook.enabled]
         for executor in tuple(self.by_type.values()):
-            if isinstance(executor, KeepsHooks):
-                executor.retain(kept)
+            executor.retain(kept)
 
     async def close(self) -> None:
         """Release everything."""

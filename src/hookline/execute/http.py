@@ -26,7 +26,7 @@ from urllib.parse import quote, quote_plus
 from msgspec import Struct, structs
 
 from hookline.errors import MissingExtraError
-from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.outputs import Decision, read_decision
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import decode, encode
@@ -68,7 +68,7 @@ class RequestError(Exception):
         """Whether a connection from before was dead: the question was not answered."""
 
 
-class HttpExecutor:
+class HttpExecutor(Executor):
     """Posts events; keeps connections open on each event loop."""
 
     def __init__(self, runtimes: Runtimes) -> None:
@@ -92,9 +92,6 @@ class HttpExecutor:
             problem = f"{shown_url(hook.config.url or '')} {end.error}"
             end = structs.replace(end, error=problem, exit_code=None)
         return mask.end(end)
-
-    async def close(self) -> None:
-        """The connections are those of event loops, which close them."""
 
 
 class _Connections:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from hookline.errors import EncodingError, nearest
 from hookline.plan import (
     SILENT,
+    Executor,
     HookCall,
     HookFunction,
     RegisteredHook,
@@ -64,7 +65,7 @@ def _key(hook: RegisteredHook) -> _Key:
     return hook.config.function, hook.project, hook.approval
 
 
-class PythonExecutor:
+class PythonExecutor(Executor):
     """Calls functions registered in code or named in settings."""
 
     def __init__(self) -> None:

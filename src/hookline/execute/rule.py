@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hookline._internal.log import logger
-from hookline.plan import SILENT, HookCall, RegisteredHook, RunEnd
+from hookline.plan import SILENT, Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause
 from hookline.rules.failure import FAILURE_CONDITIONS, is_failure_met
 from hookline.rules.program import (
@@ -22,7 +22,7 @@ from hookline.rules.template import render
 from hookline.settings.model import HookConfig
 
 
-class RuleExecutor:
+class RuleExecutor(Executor):
     """Evaluates rules; nothing is awaited."""
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
@@ -38,9 +38,6 @@ class RuleExecutor:
             problem = f"its expression failed: {error}"
             return RunEnd(cause=FailureCause.OUTPUT, error=problem)
         return SILENT if answer is None else RunEnd(exit_code=0, answer=answer)
-
-    async def close(self) -> None:
-        """Nothing is kept."""
 
 
 def scope_of(hook: RegisteredHook, call: HookCall) -> Scope:

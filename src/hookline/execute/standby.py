@@ -23,7 +23,7 @@ from msgspec import structs
 from hookline._internal.log import logger
 from hookline.execute.child import Child, ProcessSpec, run_process
 from hookline.execute.watchdog import fork_lock
-from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
 from hookline.settings.model import Stamp
@@ -36,7 +36,7 @@ from .worker import HookFiles
 _GONE_S = 1.0
 
 
-class StandbyExecutor:
+class StandbyExecutor(Executor):
     """Runs commands as ``CommandExecutor`` does, from standby where there is one.
 
     Those that wait count as processes, but make way for every event that needs a slot.

@@ -23,7 +23,7 @@ from msgspec import structs
 
 from hookline._internal.log import logger
 from hookline.execute.child import ProcessSlots, run_process
-from hookline.plan import HookCall, RegisteredHook, RunEnd
+from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import encode
@@ -361,7 +361,7 @@ class HookFiles:
         return bool(stamp == self.stamp())
 
 
-class WorkerExecutor:
+class WorkerExecutor(Executor):
     """Keeps the workers of all hooks of one hook system."""
 
     def __init__(self, runtimes: Runtimes) -> None:
