@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hookline.hosts.catalog import all_hosts
-from hookline.hosts.host import EFFECTS, Host
+from hookline.hosts.host import Host
 from hookline.hosts.host_files import FILES
+from hookline.hosts.host_verdict import EFFECTS
+from hookline.hosts.registry import all_hosts
 from hookline.protocol.events import HookEventName
 
 from .pages import ROOT

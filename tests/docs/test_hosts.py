@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import Host
+from hookline.hosts.registry import all_hosts
 
 from .hosts import AGENTS, OVERVIEW, TABLE, agents_table, page_of, table_of, with_table
 from .pages import steps_of

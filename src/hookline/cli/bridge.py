@@ -12,9 +12,9 @@ from msgspec import structs
 from hookline._internal.log import silent_log
 from hookline.errors import HooklineError
 from hookline.hosts.bridge import Bridge, Reply
-from hookline.hosts.catalog import host_of
 from hookline.hosts.failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from hookline.hosts.host import HostName
+from hookline.hosts.registry import host_of
 
 from .common import Options, Parser
 

@@ -20,8 +20,8 @@ from hookline.engine.explain import (
     trace_result,
 )
 from hookline.errors import HooklineError
-from hookline.hosts.catalog import host_of
 from hookline.hosts.host import Host
+from hookline.hosts.registry import host_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.rules.reasons import Explained

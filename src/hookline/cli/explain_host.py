@@ -7,7 +7,8 @@ from typing import Any
 
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
-from hookline.hosts.host import EFFECTS, Effect, Host, verdict_of
+from hookline.hosts.host import Host
+from hookline.hosts.host_verdict import EFFECTS, Effect, host_verdict
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 
@@ -38,7 +39,7 @@ def event_json(
 
 def _asked(event: HookEventName, result: ProcessedHookResult) -> list[Effect]:
     final = result.final_output
-    asked = verdict_of([result]).effects()
+    asked = host_verdict([result]).asked()
     if final is not None and final.modified_tool_input is not None:
         asked.add(Effect.CHANGE)
     return [one for one in EFFECTS[event] if one in asked]

@@ -11,7 +11,6 @@ from contextlib import suppress
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
-from hookline.hosts.catalog import all_hosts, host_of
 from hookline.hosts.file_changes import Change, ChangedMeanwhileError, apply
 from hookline.hosts.host import Host, HostName
 from hookline.hosts.host_files import (
@@ -27,6 +26,7 @@ from hookline.hosts.install import (
     program_for,
     wanted_events,
 )
+from hookline.hosts.registry import all_hosts, host_of
 from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.model import TrustStatus

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from hookline.errors import HooklineError
-from hookline.hosts.catalog import host_of
 from hookline.hosts.file_changes import Change, apply, recorded_files
 from hookline.hosts.host import Host, HostName
 from hookline.hosts.host_files import Scope
 from hookline.hosts.install import Installer
+from hookline.hosts.registry import host_of
 from hookline.settings.places import find_workspace
 
 from .common import Options, Parser

@@ -42,22 +42,12 @@ from hookline.settings.model import OnFailure
 from hookline.settings.places import SettingsPlaces, folders_above
 from hookline.settings.watch import SettingsWatch
 
-from .catalog import host_of, real_host
+from .conversation import Conversation
 from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
-from .host import (
-    Answer,
-    BadInputError,
-    Effect,
-    Host,
-    HostEvent,
-    HostName,
-    Verdict,
-    Wire,
-    lost,
-    verdict_of,
-)
+from .host import Answer, BadInputError, Host, HostEvent, HostName, lost
 from .host_files import FILES, deadline_ms, is_installed, needed_ms
-from .rejections import count_rejection, forget_rejections
+from .host_verdict import Effect, HostVerdict, Wire, host_verdict
+from .registry import host_of, real_host
 from .self_protection import refusal
 
 _T = TypeVar("_T")
@@ -123,7 +113,7 @@ class Bridge:
         self, host: Host, read: HostEvent, within_ms: int | None
     ) -> Reply:
         if read.event is None:
-            return Reply(host.write(read, Verdict()).stdout)
+            return Reply(host.write(read, HostVerdict()).stdout)
         started = time.monotonic()
         folders = _folders(host, read)
         failsafe.doing = f"loading the settings for {folders.start}"
@@ -207,7 +197,7 @@ class Bridge:
 def _without_settings(host: Host, read: HostEvent, error: HooklineError) -> Reply:
     """Refuse what comes before a tool: nobody knows what the settings guard."""
     blocked = read.event is HookEventName.BeforeTool
-    verdict = Verdict(blocked=blocked, reason=str(error))
+    verdict = HostVerdict(blocked=blocked, reason=str(error))
     answer = host.write(read, verdict) if read.event else host.refuse(str(error))
     stderr = answer.stderr.encode(errors="backslashreplace")
     return Reply(answer.stdout, stderr or _line(str(error)), answer.status)
@@ -225,7 +215,7 @@ class _Unread(Struct, frozen=True):
         """Block it if any failure policy asks for that."""
         answer = now.handler and self.answer(now.handler, now.settings)
         now.record()
-        answer = answer or self.host.write(_nothing(self.event), Verdict())
+        answer = answer or self.host.write(_nothing(self.event), HostVerdict())
         stderr = answer.stderr.encode(errors="backslashreplace")
         return Reply(answer.stdout, stderr or _line(self.told), answer.status)
 
@@ -248,9 +238,9 @@ class _Unread(Struct, frozen=True):
         result = handler.judge_unreadable(known, about, failure(self.told))
         if known in _ENDINGS and not unseen:
             return None  # the next answer would be rejected in the same way
-        verdict = verdict_of([result])
+        verdict = host_verdict([result])
         read = HostEvent(name=self.event or "", event=known)
-        return self.host.write(read, verdict) if verdict.effects() else None
+        return self.host.write(read, verdict) if verdict.asked() else None
 
 
 class _Loaded:
@@ -340,13 +330,13 @@ class _HeldRecords:
         """Record what a hook said that nobody waited for."""
         self.recorder.record_late(call, result)
 
-    def release(self, told: Verdict | None) -> None:
+    def release(self, told: HostVerdict | None) -> None:
         """Record all events, with what the host was told in place of the verdict."""
         for call, plan, result in self._held:
             verdict: Wire = {}
             if told is not None:
                 blocked = told.blocked and TRAITS[call.event].can_block
-                stopped = told.stopped and TRAITS[call.event].can_stop
+                stopped = told.stop and TRAITS[call.event].can_stop
                 verdict |= {"blocked": blocked, "ask": told.ask and not blocked}
                 verdict |= {"reason": told.reason if blocked else None}
                 verdict |= {"should_stop": stopped}
@@ -370,7 +360,7 @@ class _Now(Struct, frozen=True):
     """Why changed settings are not used."""
     records: _HeldRecords | None = None
 
-    def record(self, told: Verdict | None = None) -> None:
+    def record(self, told: HostVerdict | None = None) -> None:
         """Record what was fired, as the host was told of it or as hooks decided."""
         if self.records is not None:
             self.records.release(told)
@@ -418,21 +408,21 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
         if reason is not None:
             if now.handler is not None:
                 now.handler.refuse(event, inputs[0], reason, session.session_id)
-            verdict = Verdict(blocked=True, reason=reason)
+            verdict = HostVerdict(blocked=True, reason=reason)
             return _reply(host.write(read, verdict), [*now.problems()])
     plan = now.handler and now.handler.pipeline.planner.plan_for(event, {})
     if plan and any(hook.config.is_foreign for hook in plan.hooks):
         # A hook that was written for this host gets what it sent, to the letter.
         for event_input in inputs:
-            event_input["host"] = {**event_input["host"], "payload": read.given}
+            event_input["host"] = {**event_input["host"], "payload": read.payload}
     shown = inputs[:MOST_FILES]
     results = await asyncio.gather(*(session.fire(event, one) for one in shown))
-    verdict = _with_change(read, verdict_of(results), results)
+    verdict = _with_change(read, host_verdict(results), results)
     if len(inputs) > len(shown) and event is HookEventName.BeforeTool:
         # Hosts run the tool if the bridge takes too long: no call may outlast it.
         verdict = _blocking(verdict, _TOO_MANY.format(len(inputs)))
     if event in _ENDINGS:
-        verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
+        verdict = _bounded(host, session.session_id, read, verdict)
     on_ask = now.settings.global_options.on_ask
     told = _expressible(host, event, verdict, on_ask)
     answer = host.write(read, told)
@@ -446,26 +436,29 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
     return _reply(answer, [*now.problems(), *errors, *losses])
 
 
-def _bounded(conversation: str, read: HostEvent, verdict: Verdict) -> Verdict:
+def _bounded(
+    host: Host, session_id: str, read: HostEvent, verdict: HostVerdict
+) -> HostVerdict:
     """End a turn whose answers were rejected too often (protocol.md#events)."""
-    conversation = f"{conversation} {read.fields.get('agent_id', '')}"
+    agent = str(read.fields.get("agent_id", ""))
+    conversation = Conversation(host.name, session_id, agent)
     goes_on = verdict.blocked or bool(verdict.host_answers)
-    if not goes_on or verdict.stopped:
-        forget_rejections(conversation)
+    if not goes_on or verdict.stop:
+        conversation.end_turn()
         return verdict
     again = read.fields.get("stop_hook_active") is True
-    if count_rejection(conversation, again=again) <= MAX_REJECTIONS:
+    if conversation.count_rejection(again=again) <= MAX_REJECTIONS:
         return verdict
-    forget_rejections(conversation)
+    conversation.end_turn()
     if not verdict.blocked:
         return structs.replace(verdict, host_answers=())
     reason = f"{MAX_REJECTIONS} answers in a row were rejected: {verdict.reason}"
-    return structs.replace(verdict, blocked=False, stopped=True, stop_reason=reason)
+    return structs.replace(verdict, blocked=False, stop=True, stop_reason=reason)
 
 
 def _with_change(
-    read: HostEvent, verdict: Verdict, results: list[ProcessedHookResult]
-) -> Verdict:
+    read: HostEvent, verdict: HostVerdict, results: list[ProcessedHookResult]
+) -> HostVerdict:
     if read.call is None or read.event is not HookEventName.BeforeTool:
         return verdict
     finals = (result.final_output for result in results)
@@ -479,8 +472,8 @@ def _with_change(
 
 
 def _expressible(
-    host: Host, event: HookEventName, verdict: Verdict, on_ask: OnFailure
-) -> Verdict:
+    host: Host, event: HookEventName, verdict: HostVerdict, on_ask: OnFailure
+) -> HostVerdict:
     """The stricter form of what a host cannot express before a tool.
 
     hosts/README.md#rules 11
@@ -501,30 +494,30 @@ def _expressible(
 
 
 def _heard(
-    host: Host, read: HostEvent, event: HookEventName, told: Verdict, answer: Answer
-) -> Verdict:
+    host: Host, read: HostEvent, event: HookEventName, told: HostVerdict, answer: Answer
+) -> HostVerdict:
     """What the host takes from an answer: a stop may be a block to it, or nothing."""
     if answer.refused:
         return _blocking(told, answer.refused)
     limits = host.limits.get(event, {}).keys() - answer.expressed
-    if not TRAITS[event].can_block or not told.effects() & limits & _ENDS:
+    if not TRAITS[event].can_block or not told.asked() & limits & _ENDS:
         return told
-    nothing = {"blocked": False, "reason": "", "stopped": False, "stop_reason": ""}
+    nothing = {"blocked": False, "reason": "", "stop": False, "stop_reason": ""}
     silent = structs.replace(told, **nothing)
     unheard = host.write(read, silent)
     if (unheard.stdout, unheard.status) == (answer.stdout, answer.status):
         return silent
-    if not told.stopped or Effect.STOP not in limits:
+    if not told.stop or Effect.STOP not in limits:
         return told
     reason = told.reason if told.blocked else told.stop_reason
-    return structs.replace(told, blocked=True, reason=reason, stopped=False)
+    return structs.replace(told, blocked=True, reason=reason, stop=False)
 
 
 _ENDS = {Effect.BLOCK, Effect.STOP}
 _ASKED = "a hook asks for a person's decision"
 
 
-def _blocking(verdict: Verdict, reason: str) -> Verdict:
+def _blocking(verdict: HostVerdict, reason: str) -> HostVerdict:
     reasons = [verdict.reason] if verdict.blocked else []
     reason = "\n".join(filter(None, [*reasons, reason]))
     return structs.replace(verdict, blocked=True, reason=reason, tool_input=None)
@@ -584,7 +577,7 @@ def _folders(host: Host, read: HostEvent) -> _Folders:
     except OSError:
         own = os.environ.get("PWD", "")
     variables = (os.environ.get(name, "") for name in host.project_variables)
-    roots = [read.given.get(key) for key in ("workspace_roots", "workspaceRoots")]
+    roots = [read.payload.get(key) for key in ("workspace_roots", "workspaceRoots")]
     listed = [path for one in roots if isinstance(one, list) for path in one[:16]]
     given = (*variables, read.cwd, *listed, own)
     cleaned = [_clean(path) for path in given if isinstance(path, str)]

@@ -14,8 +14,9 @@ from typing import Any
 
 from hookline.protocol.dialects import CLAUDE_TOOLS
 
-from .catalog import all_hosts
-from .host import HostName, Wire
+from .host import HostName
+from .host_verdict import Wire
+from .registry import all_hosts
 
 _H = HostName
 _PLACES: dict[HostName, str] = {

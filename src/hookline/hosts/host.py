@@ -1,27 +1,30 @@
-"""What the bridge knows about a coding agent: its events, its answers, its limits.
+"""A coding agent: how it is read, and the verbs in which most of them are answered.
 
 A host reads its own JSON into a ``HostEvent`` and writes what the hooks said together,
-a ``Verdict``, in the form that it obeys. Everything between the two is the same for
-all hosts (``bridge.py``).
+a ``HostVerdict``, in the form that it obeys. Everything between the two is the same for
+all hosts (``bridge.py``). What most hosts share is here, in Claude Code's spelling;
+what differs is in ``emitters``, one file for each agent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from hookline.errors import HooklineError
+from hookline.protocol.dialects import CLAUDE_NOTIFICATIONS
 from hookline.protocol.events import HookEventName
-from hookline.protocol.results import ProcessedHookResult, blocking_reasons
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.values import describe, encode, text_of
 
-from .tools import ToolCall
+from .host_verdict import Effect, HostVerdict, Limits, Wire
+from .tools import ToolCall, read_call
 
-Wire = dict[str, Any]
 _E = HookEventName
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
@@ -45,54 +48,6 @@ class HostName(StrEnum):
     CLINE = "cline"
 
 
-class Effect(StrEnum):
-    """What the hooks of an event can ask of a host."""
-
-    BLOCK = "block"
-    ASK = "ask"
-    CHANGE = "change"
-    CONTEXT = "context"
-    MESSAGE = "message"
-    WITHHOLD = "withhold"
-    STOP = "stop"
-    CLEAR = "clear context"
-    SUPPRESS = "suppress output"
-
-
-EFFECTS: dict[HookEventName, tuple[Effect, ...]] = {
-    _E.BeforeTool: (
-        *(Effect.BLOCK, Effect.ASK, Effect.CHANGE),
-        *(Effect.CONTEXT, Effect.MESSAGE, Effect.STOP),
-    ),
-    _E.AfterTool: (
-        *(Effect.BLOCK, Effect.CONTEXT, Effect.MESSAGE),
-        *(Effect.WITHHOLD, Effect.SUPPRESS, Effect.STOP),
-    ),
-    _E.BeforeAgent: (Effect.BLOCK, Effect.CONTEXT, Effect.MESSAGE, Effect.STOP),
-    _E.AfterAgent: (Effect.BLOCK, Effect.MESSAGE, Effect.CLEAR, Effect.STOP),
-    _E.BeforeModel: (
-        *(Effect.BLOCK, Effect.CHANGE, Effect.CONTEXT),
-        *(Effect.MESSAGE, Effect.STOP),
-    ),
-    _E.AfterModel: (Effect.CHANGE, Effect.MESSAGE, Effect.SUPPRESS, Effect.STOP),
-    _E.BeforeToolSelection: (Effect.CHANGE, Effect.MESSAGE, Effect.STOP),
-    _E.SessionStart: (Effect.CONTEXT, Effect.MESSAGE),
-    _E.SessionEnd: (Effect.MESSAGE,),
-    _E.Notification: (Effect.MESSAGE,),
-    _E.PreCompress: (Effect.MESSAGE,),
-    _E.SubagentStart: (Effect.BLOCK, Effect.CONTEXT, Effect.MESSAGE, Effect.STOP),
-    _E.SubagentStop: (Effect.BLOCK, Effect.MESSAGE, Effect.CLEAR, Effect.STOP),
-}
-"""What callers apply of each event (protocol.md#events)."""
-
-_LONGEST = 64 * 1024
-_LONGEST_CONTEXT = 256 * 1024
-"""A host may drop an answer that is too long, and then runs the tool."""
-
-Limits = Mapping[HookEventName, Mapping[Effect, str]]
-"""What a host cannot express, and what happens instead."""
-
-
 class BadInputError(HooklineError):
     """A host sent something that is not the event it should be."""
 
@@ -108,7 +63,7 @@ class HostEvent(Struct, frozen=True, kw_only=True):
     """The fields of the event in our spelling, without the call of a tool."""
     call: ToolCall | None = None
     """Of a tool event: what the tool is about to do, in our spelling."""
-    given: Wire = {}
+    payload: Wire = {}
     """As the host sent it."""
     session_id: str = ""
     transcript_path: str = ""
@@ -119,79 +74,11 @@ class HostEvent(Struct, frozen=True, kw_only=True):
         about: Wire = {"name": host.value, "event": self.name}
         if self.call is None:
             return [self.fields | {"host": about}]
-        about |= {"tool_name": self.call.name, "tool_input": self.call.given}
+        about |= {"tool_name": self.call.name, "tool_input": self.call.tool_input}
         return [
-            {"tool_name": name, "tool_input": given, **self.fields, "host": about}
-            for name, given in self.call.parts
+            {"tool_name": name, "tool_input": part, **self.fields, "host": about}
+            for name, part in self.call.parts
         ]
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What the hooks of an event said together."""
-
-    blocked: bool = False
-    """After a tool: a hook objects, and the model is told."""
-    reason: str = ""
-    """Of the block, else of the withheld result or of the question."""
-    ask: bool = False
-    stopped: bool = False
-    stop_reason: str = ""
-    context: str = ""
-    """For the model, as the hooks gave it."""
-    message: str = ""
-    """For the model and the person."""
-    notice: str = ""
-    """For the person alone."""
-    tool_input: Wire | None = None
-    """The changed input of a tool, whole, in the host's spelling."""
-    withheld: bool = False
-    """The model must not see the tool's result; ``reason`` takes its place."""
-    suppressed: bool = False
-    clear_context: bool = False
-    llm_request: Wire | None = None
-    llm_response: Wire | None = None
-    tool_config: Wire | None = None
-    host_answers: tuple[Wire, ...] = ()
-    """What hooks of the host's own dialect say and no other host obeys."""
-
-    def told(self, *, escaped: bool = True) -> str:
-        """Everything for the model that is not a reason."""
-        context = escape(self.context) if escaped else self.context
-        return "\n".join(filter(None, [context, self.message]))
-
-    def refusal(self, *, escaped: bool = True) -> str:
-        """What a model is told in place of a tool's result or a turn."""
-        reason = self.stop_reason if self.stopped and not self.blocked else self.reason
-        texts = (reason, self.told(escaped=escaped))
-        return "\n\n".join(text for text in texts if text and text.strip())
-
-    def told_to_subagent(self) -> str:
-        """What a subagent is told where its start cannot be blocked."""
-        if self.blocked or self.stopped:
-            return escape(f"Do not start: {self.refusal()}")
-        return self.told()
-
-    def remark(self, *, escaped: bool = True) -> str:
-        """What a model is told after a tool: an objection, and everything else."""
-        objection = self.reason if self.blocked or self.withheld else ""
-        objection = escape(objection) if escaped else objection
-        return "\n\n".join(filter(None, [objection, self.told(escaped=escaped)]))
-
-    def effects(self) -> set[Effect]:
-        """What this verdict asks of the host."""
-        changes = (self.tool_input, self.llm_request, self.llm_response)
-        found = {
-            Effect.BLOCK: self.blocked,
-            Effect.ASK: self.ask,
-            Effect.CHANGE: any(one is not None for one in (*changes, self.tool_config)),
-            Effect.CONTEXT: bool(self.context),
-            Effect.MESSAGE: bool(self.message),
-            Effect.WITHHOLD: self.withheld,
-            Effect.STOP: self.stopped,
-            Effect.CLEAR: self.clear_context,
-            Effect.SUPPRESS: self.suppressed,
-        }
-        return {effect for effect, is_asked in found.items() if is_asked}
 
 
 class Answer(Struct, frozen=True):
@@ -203,201 +90,286 @@ class Answer(Struct, frozen=True):
     lost: tuple[str, ...] = ()
     """What this event could not express, beyond the limits of the host."""
     refused: str = ""
-    """Why the event is refused, where it cannot express what the verdict allows."""
     expressed: frozenset[Effect] = frozenset()
     """What the host cannot express on every event, and could on this one."""
 
 
-class Host(Protocol):
+class Host(ABC):
     """One coding agent."""
 
     name: HostName
     title: str
     """As people call it."""
-    tested: str | None
+    tested: str | None = None
     """The version that was observed; None: written by its documentation alone."""
     events: Mapping[str, HookEventName]
     """Their events, and ours."""
-    ignored: frozenset[str]
+    ignored: frozenset[str] = frozenset()
     """Further events that the host is known to have."""
     limits: Limits
-    asks: bool
+    asks: bool = False
     """Whether it can ask a person before a tool runs."""
-    project_variables: tuple[str, ...]
+    tools: Mapping[str, str]
+    """Their names of tools, and ours."""
+    project_variables: tuple[str, ...] = ()
     """What holds the folder where the search for projects starts.
 
     hosts/README.md#rules 8
     """
 
-    def event_name(self, given: Wire, argument: str | None) -> str:
+    name_fields: tuple[str, ...] = ("hook_event_name",)
+    session_fields: tuple[str, ...] = ("session_id",)
+    folder_field = "cwd"
+    prompt_field = "prompt"
+    answer_fields: tuple[str, ...] = ("last_assistant_message",)
+    carried: tuple[str, ...] = ()
+    """Fields that have the same name and meaning as ours."""
+    sources: Mapping[str, str] = {}
+    """Why a session starts: their words, and ours."""
+    reasons: Mapping[str, str] = {}
+    """Why a session ends; where there are any, other words mean ``other``."""
+
+    def event_name(self, payload: Wire, argument: str | None) -> str:
         """The host's name of an event; raises ``BadInputError``.
 
         ``argument`` is the one on the command line, for hosts whose JSON has none.
         """
-        ...
+        return text_field(payload, *self.name_fields, default=argument)
 
-    def read(self, given: Wire, name: str) -> HostEvent:
+    def our_event(self, name: str) -> HookEventName | None:
+        """Our event for one of the host's; raises for one that it does not have."""
+        event = self.events.get(name)
+        if event is None and name not in self.ignored:
+            raise BadInputError(f"unknown event {describe(name)}")
+        return event
+
+    def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name; raises ``BadInputError``."""
-        ...
+        event, call = self.our_event(name), None
+        if event in (_E.BeforeTool, _E.AfterTool):
+            call = self.call(payload, name)
+        fields = {} if event is None else self.fields(event, name, payload, call)
+        carried = [key for key in self.carried if payload.get(key) is not None]
+        return HostEvent(
+            name=name,
+            event=event,
+            fields={key: payload[key] for key in carried} | fields,
+            call=call,
+            payload=payload,
+            # Nothing odd in these keeps hooks from seeing the event.
+            session_id=first_text(payload, *self.session_fields),
+            transcript_path=first_text(payload, "transcript_path"),
+            cwd=self.folder(payload),
+        )
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    @abstractmethod
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said, in keys that this host accepts."""
-        ...
 
     def refuse(self, reason: str) -> Answer:
         """Block an event that could not be read, whichever it is."""
-        ...
+        return Answer(status=2, stderr=reason)
+
+    def folder(self, payload: Wire) -> str:
+        """Where the agent works."""
+        return first_text(payload, self.folder_field)
+
+    def call(self, payload: Wire, name: str) -> ToolCall:
+        """What a tool is about to do, or did."""
+        tool = text_field(payload, "tool_name")
+        return read_call(tool, required(payload, "tool_input"), self.tools)
+
+    def fields(
+        self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
+    ) -> Wire:
+        """The fields of an event in our spelling."""
+        match event:
+            case _E.BeforeTool | _E.AfterTool if call is not None:
+                server = self.server(call.name, payload)
+                fields = {"mcp_context": server} if server else {}
+                if event is _E.AfterTool:
+                    fields["tool_response"] = self.response(call.name, name, payload)
+                return fields
+            case _E.BeforeAgent:
+                return {"prompt": text_field(payload, self.prompt_field)}
+            case _E.AfterAgent:
+                prompt = text_field(payload, "prompt", default="")
+                return {"prompt": prompt, **self.ending(payload)}
+            case _E.SubagentStart:
+                return self.agent(payload)
+            case _E.SubagentStop:
+                return self.agent(payload) | self.ending(payload)
+            case _E.SessionStart:
+                source = text_field(payload, "source", default="startup")
+                return {"source": self.sources.get(source, source)}
+            case _E.SessionEnd:
+                reason = text_field(payload, "reason", default="other")
+                other = "other" if self.reasons else reason
+                return {"reason": self.reasons.get(reason, other)}
+            case _E.Notification:
+                return notification_fields(payload)
+        return {"trigger": text_field(payload, "trigger", default="auto")}
+
+    def server(self, tool: str, payload: Wire) -> Wire:
+        """The ``mcp_context`` of a tool of another server; empty for other tools."""
+        return {}
+
+    def response(self, tool: str, name: str, payload: Wire) -> Wire:
+        """The result of a tool in our shape."""
+        return tool_result(payload.get("tool_response", ""))
+
+    def ending(self, payload: Wire) -> Wire:
+        """The answer at the end of a turn."""
+        answer = text_field(payload, *self.answer_fields, default="")
+        is_again = payload.get("stop_hook_active") is True
+        return {"prompt_response": answer, "stop_hook_active": is_again}
+
+    def agent(self, payload: Wire) -> Wire:
+        """A subagent."""
+        kind = text_field(payload, "agent_type", default="")
+        identifier = text_field(payload, "agent_id", default="")
+        return {"agent_id": identifier, "agent_type": kind}
+
+
+def notification_fields(payload: Wire) -> Wire:
+    """The fields of a notification, with our name of its type."""
+    fields: Wire = {"message": text_field(payload, "message", default="")}
+    if kind := text_field(payload, "notification_type", default=""):
+        fields["notification_type"] = CLAUDE_NOTIFICATIONS.get(kind, kind)
+    title, details = payload.get("title"), payload.get("details")
+    if isinstance(details, dict) or title:
+        fields["details"] = details if isinstance(details, dict) else {"title": title}
+    return fields
 
 
 def lost(
-    host: Host, event: HookEventName, verdict: Verdict, answer: Answer
+    host: Host, event: HookEventName, verdict: HostVerdict, answer: Answer
 ) -> list[str]:
     """What a verdict asks and the answer cannot say, and what happens instead."""
     limits = host.limits.get(event, {})
-    asked = sorted(verdict.effects() & limits.keys() - answer.expressed)
-    found = [f"{one}: {limits[one]}" for one in asked]
-    return [f"{host.title}: {event.value}: {one}" for one in (*found, *answer.lost)]
+    effects = sorted(verdict.asked() & limits.keys() - answer.expressed)
+    losses = [*(f"{effect}: {limits[effect]}" for effect in effects), *answer.lost]
+    return [f"{host.title}: {event.value}: {loss}" for loss in losses]
 
 
-def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
-    """What the hooks of one event said, or of each file that a call touches.
-
-    The changed input is left out: only the host's own call can spell it.
-    """
-    listed = list(results)
-    finals = [one.final_output for one in listed if one.final_output is not None]
-    objections = [why for one in listed for why in blocking_reasons(one.aggregated)]
-    withheld = [one for one in finals if one.withholds_result]
-    blocked = any(one.blocked for one in listed) or bool(objections)
-    asking = [one for one in listed if one.ask]
-    others = [one.final_output and one.final_output.reason for one in asking]
-    others += [one.reason for one in withheld]
-    specific = [one.hook_specific_output for one in finals]
-    reasons = [one.reason for one in listed if one.blocked]
-    reasons += objections if not any(reasons) else []
-    told = reasons if blocked else others
-    contexts = [one.get("additionalContext") for one in specific]
-    return Verdict(
-        blocked=blocked,
-        reason=_joined(told),
-        ask=bool(asking) and not blocked,
-        stopped=any(one.should_stop for one in listed),
-        stop_reason=_joined(one.stop_reason for one in listed),
-        context=_joined(_beside(told, contexts), _LONGEST_CONTEXT),
-        message=_joined(one.system_message for one in listed),
-        notice=_joined(one.user_message for one in listed),
-        withheld=bool(withheld),
-        suppressed=any(one.suppress_output for one in listed),
-        clear_context=any(one.clear_context for one in finals),
-        llm_request=_last(one.llm_request for one in finals),
-        llm_response=_last(one.llm_response for one in finals),
-        tool_config=_last(one.tool_config for one in finals),
-        host_answers=tuple(
-            hook.host_answer
-            for one in listed
-            for hook in one.aggregated.hook_results
-            if hook.host_answer is not None and not hook.observed
-        ),
-    )
+# The verbs: what to put into an answer. A key without a value is left out of it.
 
 
-def _joined(texts: Iterable[object], longest: int = _LONGEST) -> str:
-    """Texts on lines of their own, each once."""
-    found = (one for one in texts if isinstance(one, str) and one)
-    joined = "\n".join(dict.fromkeys(found))
-    return joined if len(joined) <= longest else f"{joined[:longest]} [...]"
+def specific(event: HostEvent, context: str = "", **values: Any) -> Wire:
+    """What goes beside the common keys; nothing where there are no values."""
+    values = {key: value for key, value in values.items() if value is not None}
+    values |= {"additionalContext": context} if context else {}
+    name = {"hookEventName": event.name}
+    return {"hookSpecificOutput": name | values} if values else {}
 
 
-def _beside(told: Iterable[object], contexts: Iterable[object]) -> list[str]:
-    """Contexts without what the reason says: a closed form repeats it.
-
-    protocol.md#results
-    """
-    reasons = (one for one in told if isinstance(one, str))
-    said = {line for reason in reasons for line in reason.split("\n")}
-    texts = (one for one in contexts if isinstance(one, str))
-    return ["\n".join(x for x in one.split("\n") if x not in said) for one in texts]
+def deny(event: HostEvent, reason: str, context: str = "") -> Wire:
+    """Refuse the call of a tool."""
+    decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    return specific(event, context, **decision)
 
 
-def _last(values: Iterable[Wire | None]) -> Wire | None:
-    return next((one for one in reversed(list(values)) if one is not None), None)
+def question(verdict: HostVerdict) -> Wire:
+    """Let a person decide, if a hook asks for that: values for ``specific``."""
+    if not verdict.ask:
+        return {}
+    reason = verdict.reason or verdict.message
+    return {"permissionDecision": "ask", "permissionDecisionReason": reason}
 
 
-def escape(text: str) -> str:
-    """Keep what hooks add from looking like the host's own tags.
+def block(reason: str) -> Wire:
+    """Reject a prompt or an answer."""
+    return {"decision": "block", "reason": reason}
 
-    protocol.md#process
-    """
-    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+def end(reason: str) -> Wire:
+    """End the run."""
+    return {"continue": False, "stopReason": reason}
+
+
+def stop(verdict: HostVerdict) -> Wire:
+    """End the run if a hook asks for that."""
+    return end(verdict.stop_reason or BLOCKED_BY_HOOK) if verdict.stop else {}
+
+
+def show(*texts: str | None) -> Wire:
+    """Show texts to the person."""
+    message = "\n".join(filter(None, texts))
+    return {"systemMessage": message} if message else {}
+
+
+def with_notice(wire: Wire, verdict: HostVerdict) -> Wire:
+    """Show what hooks say to the person alone, after the rest."""
+    return wire | show(wire.get("systemMessage"), verdict.notice)
 
 
 def json_answer(wire: Wire, *expressed: Effect) -> Answer:
-    """An answer in JSON; keys without a value are left out.
+    """An answer in JSON, in ASCII because hosts decode their pipes piece by piece.
 
-    An empty object is the value of a changed input, unless it holds what is specific.
+    An empty object is a value: that of a changed input.
     """
-    found = {key: value for key, value in wire.items() if value not in (None, "")}
-    if not found.get("hookSpecificOutput", True):
-        del found["hookSpecificOutput"]
-    return Answer(_ascii(encode(found)) + b"\n", expressed=frozenset(expressed))
+    wire = {key: value for key, value in wire.items() if value not in (None, "")}
+    text = encode(wire)
+    if not text.isascii():
+        text = _BEYOND_ASCII.sub(_as_escapes, text.decode()).encode()
+    return Answer(text + b"\n", expressed=frozenset(expressed))
 
 
-def _ascii(text: bytes) -> bytes:
-    """The same JSON in ASCII: hosts decode their pipes piece by piece."""
-    if text.isascii():
-        return text
-    return _BEYOND_ASCII.sub(_escaped, text.decode()).encode()
-
-
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be").hex()
+def _as_escapes(characters: re.Match[str]) -> str:
+    units = characters[0].encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def session_fields(given: Wire) -> dict[str, str]:
-    """Where an event belongs; none of it keeps hooks from seeing the event."""
-    fields = ("session_id", "transcript_path", "cwd")
-    return {one: text_of(given[one]) for one in fields if given.get(one) is not None}
-
-
-def known_event(host: Host, name: str) -> HookEventName | None:
-    """Our event for one of the host's; raises for one that it is not known to have."""
-    ours = host.events.get(name)
-    if ours is None and name not in host.ignored:
-        raise BadInputError(f"unknown event {describe(name)}")
-    return ours
+# Fields of what a host sends.
 
 
 def tool_result(content: Any, error: str | None = None) -> Wire:
     """The result of a tool in our shape (protocol.md#events)."""
-    found: Wire = {"llmContent": content, "returnDisplay": content}
-    return found if error is None else found | {"error": {"message": error}}
+    result: Wire = {"llmContent": content, "returnDisplay": content}
+    return result if error is None else result | {"error": {"message": error}}
 
 
-def object_field(given: Wire, name: str) -> Wire:
+def mcp_tool(server: str, tool: str) -> Wire:
+    """A tool of another server in our shape."""
+    return {"server_name": server, "tool_name": tool}
+
+
+def object_field(payload: Wire, name: str) -> Wire:
     """A field that is an object; raises if it is missing or something else."""
-    value = given.get(name)
+    value = payload.get(name)
     if isinstance(value, dict):
         return value
-    found = "missing" if value is None else f"expected an object, got {value!r:.60}"
-    raise BadInputError(f"{name}: {found}")
+    problem = "missing" if value is None else f"expected an object, got {value!r:.60}"
+    raise BadInputError(f"{name}: {problem}")
 
 
-def required(given: Wire, name: str) -> Any:
-    """A field of any type; raises if it is missing."""
-    if name not in given:
-        raise BadInputError(f"{name}: missing")
-    return given[name]
+def object_or_empty(payload: Wire, name: str) -> Wire:
+    """A field that is an object; empty if it is missing or something else."""
+    value = payload.get(name)
+    return value if isinstance(value, dict) else {}
 
 
-def text_field(given: Wire, *names: str, default: str | None = None) -> str:
+def required(payload: Wire, *names: str) -> Any:
+    """The first of these fields that is there, null included; raises if none is."""
+    for name in names:
+        if name in payload:
+            return payload[name]
+    raise BadInputError(f"{names[0]}: missing")
+
+
+def text_field(payload: Wire, *names: str, default: str | None = None) -> str:
     """The first of these fields that is there; raises if it is no text."""
     for name in names:
-        if given.get(name) is not None:
-            value = given[name]
+        if (value := payload.get(name)) is not None:
             if isinstance(value, str):
                 return value
             raise BadInputError(f"{name}: expected text, got {value!r:.60}")
     if default is None:
         raise BadInputError(f"{names[0]}: missing")
     return default
+
+
+def first_text(payload: Wire, *names: str) -> str:
+    """The first of these fields that says something, as text."""
+    values = (payload.get(name) for name in names)
+    return next((text_of(value) for value in values if value not in (None, "")), "")

@@ -16,7 +16,6 @@ from hookline.settings.model import Severity
 from hookline.settings.places import Workspace
 from hookline.settings.read import decode_text, read_bytes
 
-from .catalog import all_hosts
 from .host import Host, HostName
 from .host_files import FILES, Call, Scope, reads_project, switched_off_in
 from .install import (
@@ -27,6 +26,7 @@ from .install import (
     timeout_for,
     wanted_events,
 )
+from .registry import all_hosts
 
 
 class Installed(Struct, frozen=True):

@@ -29,8 +29,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import NoReturn
 
-from .catalog import all_hosts
 from .client import HANDED_OVER, LENGTH_BYTES, Place, identity, peer_uid
+from .registry import all_hosts
 from .resident_engine import LoadedFiles, run_engine
 from .resident_files import Log
 from .surroundings import Surroundings, limits_of

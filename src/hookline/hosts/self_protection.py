@@ -33,7 +33,7 @@ from hookline.shell.commands import Command, commands
 
 from .host import HostName
 from .host_files import FILES, Layout, Scope, calls_in_text, file_of, in_home, value_at
-from .tools import DELETE, REPLACE, SHELL, WRITE, ToolCall, Wire
+from .tools import Tool, ToolCall, Wire
 
 _PERSONAL = frozenset({"trust", "init", "install", "uninstall"})
 _READING = frozenset({"-h", "--help", "--list", "--dry-run"})
@@ -136,17 +136,19 @@ def refusal(call: ToolCall, cwd: str, folders: Iterable[str]) -> str | None:
 
     ``folders``: those of the session and of its projects.
     """
-    if not {SHELL, WRITE, REPLACE, DELETE}.intersection(tool for tool, _ in call.parts):
+    if not {Tool.SHELL, Tool.WRITE, Tool.REPLACE, Tool.DELETE}.intersection(
+        tool for tool, _ in call.parts
+    ):
         return None
     guarded = list(_guarded_files({*folders, cwd, find_workspace(cwd).root}))
     for tool, tool_input in call.parts:
         line, path = tool_input.get("command"), tool_input.get("path")
         what = None
-        if tool == SHELL and isinstance(line, str):
+        if tool == Tool.SHELL and isinstance(line, str):
             others = [str(tool_input.get(key) or "") for key in _FOLDER_KEYS]
             starts = dict.fromkeys(os.path.join(cwd, one) for one in ("", *others))  # noqa: PTH118
             what = _command_refusal(line, [*starts], guarded)
-        elif tool in (WRITE, REPLACE, DELETE) and isinstance(path, str):
+        elif tool in (Tool.WRITE, Tool.REPLACE, Tool.DELETE) and isinstance(path, str):
             what = _file_refusal(call, tool, tool_input, cwd, guarded)
         if what is not None:
             return (
@@ -199,7 +201,7 @@ def _file_refusal(
         return f"{path} decides which hooks are believed"
     for file in guarded:
         places = {file.path, os.path.realpath(file.path)}
-        if tool == DELETE:
+        if tool == Tool.DELETE:
             is_lost = any(is_within(one, place) for one in places for place in named)
             is_lost = is_lost and bool(file.entries)
         else:
@@ -215,13 +217,13 @@ def _content_after(
     call: ToolCall, tool: str, tool_input: Wire, path: str
 ) -> str | None:
     """What a file holds after a call; None where that cannot be told."""
-    if tool == WRITE:
+    if tool == Tool.WRITE:
         content = tool_input.get("content")
         return content if isinstance(content, str) else None
     text = ""
     with suppress(HooklineError):
         text = decode_text(read_bytes(path), path)
-    listed = call.given.get("edits")
+    listed = call.tool_input.get("edits")
     items = listed if isinstance(listed, list) else []
     edits = [one for one in items if isinstance(one, dict)]
     sides = ("old_string", "new_string")

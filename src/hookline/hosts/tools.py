@@ -23,32 +23,46 @@ Wire = dict[str, Any]
 Part = tuple[str, Wire]
 """Our name of a tool, and its input in our spelling."""
 
-SHELL, READ, WRITE, REPLACE = "run_shell_command", "read_file", "write_file", "replace"
-DELETE, GLOB, GREP, LIST = (
-    "delete_file",
-    "glob",
-    "search_file_content",
-    "list_directory",
-)
-FETCH, SEARCH, TASK, PATCH = "web_fetch", "web_search", "task", "apply_patch"
-EDITOR = "<editor>"
-"""For tables of names: a tool that reads, writes or replaces, as its input says."""
+
+class Tool:
+    """Our names of tools."""
+
+    SHELL = "run_shell_command"
+    READ = "read_file"
+    WRITE = "write_file"
+    REPLACE = "replace"
+    DELETE = "delete_file"
+    GLOB = "glob"
+    GREP = "search_file_content"
+    LIST = "list_directory"
+    FETCH = "web_fetch"
+    SEARCH = "web_search"
+    TASK = "task"
+    PATCH = "apply_patch"
+    EDITOR = "<editor>"
+    """For tables of names: a tool that reads, writes or replaces, as its input says."""
+
 
 _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    SHELL: ("command", ("commands",)),
-    READ: ("path", ("files", "paths", "file_paths", "operations")),
-    WRITE: ("path", ("files",)),
-    REPLACE: ("path", ("files", "edits", "changes", "replacements")),
-    DELETE: ("path", ("files", "paths", "file_paths")),
-    GLOB: ("pattern", ("patterns",)),
-    GREP: ("pattern", ("queries",)),
-    FETCH: ("url", ("urls", "requests")),
+    Tool.SHELL: ("command", ("commands",)),
+    Tool.READ: ("path", ("files", "paths", "file_paths", "operations")),
+    Tool.WRITE: ("path", ("files",)),
+    Tool.REPLACE: ("path", ("files", "edits", "changes", "replacements")),
+    Tool.DELETE: ("path", ("files", "paths", "file_paths")),
+    Tool.GLOB: ("pattern", ("patterns",)),
+    Tool.GREP: ("pattern", ("queries",)),
+    Tool.FETCH: ("url", ("urls", "requests")),
 }
 """A field that tools of some hosts take several of, and what the list is called."""
 _CHANGE = ("old_string", "new_string")
-_EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
+_EDITOR_TOOLS = {
+    "create": Tool.WRITE,
+    "write": Tool.WRITE,
+    "view": Tool.READ,
+    "read": Tool.READ,
+}
 
-_FILE_TOOLS = (READ, WRITE, REPLACE, DELETE)
+_FILE_TOOLS = (Tool.READ, Tool.WRITE, Tool.REPLACE, Tool.DELETE)
 _PATCH_KEYS = ("command", "input", "patch", "patch_text")
 
 
@@ -56,7 +70,7 @@ class ToolCall(Struct, frozen=True):
     """The call of a tool: as the host has it, and in our spelling."""
 
     name: str
-    given: Wire
+    tool_input: Wire
     parts: tuple[Part, ...]
     spelled: Mapping[str, str] = {}
     """Our field names and the host's, where one part can be changed and put back."""
@@ -77,7 +91,7 @@ class ToolCall(Struct, frozen=True):
             raise ValueError("a change of a part of this call cannot be put back")
         changed = found[0]
         # What does not belong into the host's list.
-        beside = self.given.keys() - {self.listed} if self.listed else ()
+        beside = self.tool_input.keys() - {self.listed} if self.listed else ()
         top = {key: value for key, value in changed.items() if key in beside}
         inner = {
             self.spelled.get(key, key): value
@@ -88,7 +102,7 @@ class ToolCall(Struct, frozen=True):
 
     def _relisted(self, inner: Wire) -> Any:
         """The value of the host's list, or of what it took in place of a list."""
-        given = self.given[self.listed]
+        given = self.tool_input[self.listed]
         is_list = isinstance(given, list)
         first = given[0] if is_list else given
         if not isinstance(first, dict) and len(inner) != 1:
@@ -126,21 +140,21 @@ def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     if isinstance(decoded := _decoded(given), dict):
         given = decoded
     ours = names.get(name, name)
-    if isinstance(given, str) and PATCH_MARK in given and ours != SHELL:
-        ours = PATCH
+    if isinstance(given, str) and PATCH_MARK in given and ours != Tool.SHELL:
+        ours = Tool.PATCH
     tool_input = _as_object(ours, given)
-    if ours == EDITOR:
+    if ours == Tool.EDITOR:
         ours = _editor_tool(tool_input)
-    if ours == PATCH:
+    if ours == Tool.PATCH:
         return _patch_call(name, tool_input)
     keys = _list_keys(ours, tool_input)
-    if ours == REPLACE and keys:
+    if ours == Tool.REPLACE and keys:
         return _edits_call(name, tool_input, keys)
     if keys:
         call = _listed_call(name, ours, tool_input, keys)
     else:
         call = _plain_call(name, ours, tool_input)
-    return _shell_call(call) if ours == SHELL else call
+    return _shell_call(call) if ours == Tool.SHELL else call
 
 
 def _as_object(ours: str, given: Any) -> Wire:
@@ -188,9 +202,9 @@ def _texts(command: Any) -> list[str]:
 def _editor_tool(given: Wire) -> str:
     command = given.get("command")
     if isinstance(command, str):
-        return _EDITOR_TOOLS.get(command, REPLACE)
+        return _EDITOR_TOOLS.get(command, Tool.REPLACE)
     replaces = keys_of(given, OLD) or given.get("insert_line") is not None
-    return REPLACE if replaces else WRITE
+    return Tool.REPLACE if replaces else Tool.WRITE
 
 
 def _plain_call(name: str, ours: str, given: Wire) -> ToolCall:
@@ -231,18 +245,22 @@ def _edits_call(name: str, given: Wire, keys: list[str]) -> ToolCall:
     """Several edits of one file are one part; so is what stands beside the lists."""
     rest = {key: value for key, value in given.items() if key not in keys}
     edits = [edit for key in keys for edit in _edits_in(key, given[key])]
-    plain = [part for edit in edits for part in _plain_call(name, REPLACE, edit).parts]
+    plain = [
+        part for edit in edits for part in _plain_call(name, Tool.REPLACE, edit).parts
+    ]
     parts = []
-    for _, whole in _plain_call(name, REPLACE, rest).parts:
+    for _, whole in _plain_call(name, Tool.REPLACE, rest).parts:
         by_file: dict[str, list[Wire]] = {}
         for _, edit in plain:
             path = whole.get("path") if edit.get("path") is None else edit["path"]
             by_file.setdefault(encode(path).decode(), []).append({**edit, "path": path})
-        parts += [(REPLACE, whole | _merged_edits(one)) for one in by_file.values()]
+        parts += [
+            (Tool.REPLACE, whole | _merged_edits(one)) for one in by_file.values()
+        ]
         is_shown = encode(whole.get("path")).decode() in by_file
         is_more = "path" in whole and not is_shown
         if is_more or not plain or whole.keys() & {*_CHANGE}:
-            parts.append((REPLACE, whole))
+            parts.append((Tool.REPLACE, whole))
     return ToolCall(name, given, tuple(parts), is_whole=False)
 
 
@@ -251,7 +269,7 @@ def _edits_in(key: str, value: Any) -> list[Wire]:
     edits: list[Wire] = []
     for item in map(_decoded, value if isinstance(value, list) else [_decoded(value)]):
         if isinstance(item, dict):
-            keys = _list_keys(REPLACE, item)
+            keys = _list_keys(Tool.REPLACE, item)
             rest = {name: field for name, field in item.items() if name not in keys}
             inner = [edit for name in keys for edit in _edits_in(name, item[name])]
             edits += [rest | edit for edit in inner] or [rest]
@@ -303,7 +321,7 @@ def _item_call(name: str, ours: str, value: Any) -> ToolCall:
         field, _ = _LISTS[ours]
         return ToolCall(name, {}, ((ours, {field: value}),))
     arguments = value.get("args")
-    if ours != SHELL or not isinstance(arguments, list):
+    if ours != Tool.SHELL or not isinstance(arguments, list):
         return _plain_call(name, ours, value)
     words = [str(one) for one in (value.get("command", ""), *arguments)]
     command = {**value, "command": shlex.join(words)}

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, get_origin, get_type_hints
 
-from hookline.hosts import tools
+from hookline.hosts.tools import Tool
 from hookline.protocol import inputs
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import AgentInput, HostInput
 
 TOOL_INPUTS: dict[str, dict[str, Any]] = {
-    tools.SHELL: {"command": "ls -l"},
-    tools.READ: {"path": "README.md"},
-    tools.WRITE: {"path": "notes.txt", "content": "Hello\n"},
-    tools.REPLACE: {"path": "notes.txt", "old_string": "Hello", "new_string": "Hi"},
-    tools.DELETE: {"path": "notes.txt"},
-    tools.GLOB: {"pattern": "**/*.py", "path": "."},
-    tools.GREP: {"pattern": "TODO", "path": "."},
-    tools.LIST: {"path": "."},
-    tools.FETCH: {"url": "https://example.com/"},
-    tools.SEARCH: {"query": "hook systems"},
-    tools.TASK: {"prompt": "Find the tests that fail"},
+    Tool.SHELL: {"command": "ls -l"},
+    Tool.READ: {"path": "README.md"},
+    Tool.WRITE: {"path": "notes.txt", "content": "Hello\n"},
+    Tool.REPLACE: {"path": "notes.txt", "old_string": "Hello", "new_string": "Hi"},
+    Tool.DELETE: {"path": "notes.txt"},
+    Tool.GLOB: {"pattern": "**/*.py", "path": "."},
+    Tool.GREP: {"pattern": "TODO", "path": "."},
+    Tool.LIST: {"path": "."},
+    Tool.FETCH: {"url": "https://example.com/"},
+    Tool.SEARCH: {"query": "hook systems"},
+    Tool.TASK: {"prompt": "Find the tests that fail"},
 }
 """A sample input for each of our tools (hosts/README.md#what-a-hook-sees)."""
 
@@ -52,7 +52,7 @@ _SAMPLES: dict[HookEventName, dict[str, Any]] = {
     HookEventName.AfterModel: {"llm_request": _REQUEST, "llm_response": _RESPONSE},
     HookEventName.BeforeToolSelection: {
         "llm_request": _REQUEST,
-        "available_tools": [{"name": tools.READ}, {"name": tools.SHELL}],
+        "available_tools": [{"name": Tool.READ}, {"name": Tool.SHELL}],
     },
     HookEventName.SessionStart: {"source": "startup"},
     HookEventName.SessionEnd: {"reason": "exit"},

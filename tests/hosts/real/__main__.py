@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hookline.hosts.catalog import host_of
+from hookline.hosts.registry import host_of
 
 from .cases import CASES
 from .check import Row, check

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hookline.hosts.catalog import all_hosts
-from hookline.hosts.host import EFFECTS, Effect, Host
+from hookline.hosts.host import Host
+from hookline.hosts.host_verdict import EFFECTS, Effect
+from hookline.hosts.registry import all_hosts
 from hookline.protocol.events import HookEventName
 from tests.docs.hosts import OVERVIEW, with_table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.hosts.catalog import host_of
+from hookline.hosts.registry import host_of
 from tests.docs.hosts import OVERVIEW, with_table
 
 from .cases import CASES

@@ -6,47 +6,25 @@ everybody who uses them is told so.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 
 from msgspec import structs
 
-from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK
-
-from .host import (
-    EFFECTS,
+from hookline.hosts.host import (
     Answer,
     BadInputError,
-    Effect,
+    Host,
     HostEvent,
     HostName,
-    Limits,
-    Verdict,
-    Wire,
     json_answer,
-    known_event,
     object_field,
     text_field,
     tool_result,
 )
-from .tools import (
-    DELETE,
-    EDITOR,
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    READ,
-    REPLACE,
-    SEARCH,
-    SHELL,
-    TASK,
-    WRITE,
-    ToolCall,
-    read_call,
-    tool_names,
-)
+from hookline.hosts.host_verdict import EFFECTS, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.tools import Tool, ToolCall, read_call, tool_names
+from hookline.protocol.events import HookEventName
 
 _E = HookEventName
 _NO_ASK = "hooks cannot ask here, hooksConfig.onAsk decides"
@@ -74,7 +52,7 @@ _EXIT_STATUS_ONLY: dict[Effect, str] = {
 """Before a tool, in hosts that know a block and nothing else."""
 
 
-class _PlainHost(ABC):
+class _PlainHost(Host):
     """What the hosts below share: they block, and little else."""
 
     name: HostName
@@ -96,7 +74,7 @@ class _PlainHost(ABC):
 
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = known_event(self, name)
+        ours = self.our_event(name)
         is_tool = ours in (_E.BeforeTool, _E.AfterTool)
         call = self._call(given, name) if is_tool else None
         return HostEvent(
@@ -104,22 +82,22 @@ class _PlainHost(ABC):
             event=ours,
             fields={} if ours is None else self._fields(ours, given, call),
             call=call,
-            given=given,
+            payload=given,
             session_id=text_field(given, self.session_field, default=""),
             cwd=self._folder(given),
         )
 
     @abstractmethod
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
 
     @abstractmethod
     def refuse(self, reason: str) -> Answer:
         """Block an event."""
 
-    def _refusal(self, verdict: Verdict) -> Answer:
+    def _refusal(self, verdict: HostVerdict) -> Answer:
         """A block, and with it what would not reach the model otherwise."""
-        answer = self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
+        answer = self.refuse(verdict.refusal())
         told = frozenset({Effect.CONTEXT, Effect.MESSAGE})
         return structs.replace(answer, expressed=told)
 
@@ -172,8 +150,13 @@ class _PlainHost(ABC):
 
 
 _GOOSE_TOOLS = tool_names(
-    {SHELL: "shell", WRITE: "write", REPLACE: "edit", EDITOR: "text_editor"}
-    | {LIST: "tree"}
+    {
+        Tool.SHELL: "shell",
+        Tool.WRITE: "write",
+        Tool.REPLACE: "edit",
+        Tool.EDITOR: "text_editor",
+    }
+    | {Tool.LIST: "tree"}
 )
 
 
@@ -212,13 +195,13 @@ class GooseHost(_PlainHost):
     name_field = "event"
     folder_field = "working_dir"
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Nothing at all where nothing is blocked: ``{}`` counts as a failure."""
-        ends = verdict.blocked or verdict.stopped
+        ends = verdict.blocked or verdict.stop
         if event.event is _E.BeforeTool and ends:
             return self._refusal(verdict)
-        if event.event is _E.AfterAgent and verdict.blocked and not verdict.stopped:
-            answer = self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
+        if event.event is _E.AfterAgent and verdict.blocked and not verdict.stop:
+            answer = self.refuse(verdict.refusal())
             return structs.replace(answer, expressed=frozenset({Effect.MESSAGE}))
         return Answer()
 
@@ -251,18 +234,18 @@ class GooseHost(_PlainHost):
 
 _KIRO_TOOLS = tool_names(
     {
-        SHELL: "execute_bash executeBash shell controlBashProcess",
-        READ: "fs_read fsRead readFile read",
-        EDITOR: "fs_write write",
-        WRITE: "fsWrite",
-        REPLACE: "str_replace strReplace fsAppend",
-        DELETE: "deleteFile",
-        GREP: "grep grepSearch",
-        GLOB: "glob fileSearch",
-        LIST: "listDirectory",
-        FETCH: "web_fetch",
-        SEARCH: "web_search",
-        TASK: "use_subagent invokeSubAgent",
+        Tool.SHELL: "execute_bash executeBash shell controlBashProcess",
+        Tool.READ: "fs_read fsRead readFile read",
+        Tool.EDITOR: "fs_write write",
+        Tool.WRITE: "fsWrite",
+        Tool.REPLACE: "str_replace strReplace fsAppend",
+        Tool.DELETE: "deleteFile",
+        Tool.GREP: "grep grepSearch",
+        Tool.GLOB: "glob fileSearch",
+        Tool.LIST: "listDirectory",
+        Tool.FETCH: "web_fetch",
+        Tool.SEARCH: "web_search",
+        Tool.TASK: "use_subagent invokeSubAgent",
     }
 )
 _KIRO_NAMES = {
@@ -309,13 +292,13 @@ class KiroHost(_PlainHost):
         name = super().event_name(given, argument)
         return _KIRO_NAMES.get(name, name)
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Exit 2 is a block; what a hook prints is context of a prompt or a session."""
-        ends = verdict.blocked or verdict.stopped
+        ends = verdict.blocked or verdict.stop
         if event.event in (_E.BeforeTool, _E.BeforeAgent) and ends:
             return self._refusal(verdict)
-        if event.event in (_E.BeforeAgent, _E.SessionStart) and verdict.told():
-            return Answer(f"{verdict.told()}\n".encode(errors="replace"))
+        if event.event in (_E.BeforeAgent, _E.SessionStart) and verdict.model_text():
+            return Answer(f"{verdict.model_text()}\n".encode(errors="replace"))
         return Answer()
 
     def refuse(self, reason: str) -> Answer:
@@ -327,7 +310,11 @@ class KiroHost(_PlainHost):
         return (server, rest) if mark and tool.startswith("@") else None
 
 
-_WINDSURF_TOOLS = {"read_code": READ, "write_code": REPLACE, "run_command": SHELL}
+_WINDSURF_TOOLS = {
+    "read_code": Tool.READ,
+    "write_code": Tool.REPLACE,
+    "run_command": Tool.SHELL,
+}
 _WINDSURF_ACTIONS = (*_WINDSURF_TOOLS, "mcp_tool_use")
 
 
@@ -358,9 +345,9 @@ class WindsurfHost(_PlainHost):
     name_field = "agent_action_name"
     session_field = "trajectory_id"
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Exit 2 is a block; nothing else is read."""
-        ends = verdict.blocked or verdict.stopped
+        ends = verdict.blocked or verdict.stop
         if event.event in (_E.BeforeTool, _E.BeforeAgent) and ends:
             return self._refusal(verdict)
         return Answer()
@@ -385,7 +372,7 @@ class WindsurfHost(_PlainHost):
             return call
         # An edit of nothing is how a new file is written.
         written = {"path": shown.get("path"), "content": shown.get("new_string")}
-        return ToolCall(action, about, ((WRITE, written),), is_whole=False)
+        return ToolCall(action, about, ((Tool.WRITE, written),), is_whole=False)
 
     def _server(self, tool: str, given: Wire) -> tuple[str, str] | None:
         about = given["tool_info"]

@@ -10,34 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK
-
-from .host import (
+from hookline.hosts.host import (
     Answer,
-    Effect,
+    Host,
     HostEvent,
     HostName,
-    Limits,
-    Verdict,
-    Wire,
     json_answer,
-    known_event,
     object_field,
     required,
     text_field,
     tool_result,
 )
-from .tools import EDITOR, FETCH, GREP, PATCH, READ, SHELL, ToolCall, read_call
+from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.tools import Tool, ToolCall, read_call
+from hookline.protocol.events import HookEventName
 
 _E = HookEventName
 _TOOLS = {
-    "run_commands": SHELL,
-    "read_files": READ,
-    "editor": EDITOR,
-    "apply_patch": PATCH,
-    "search_codebase": GREP,
-    "fetch_web_content": FETCH,
+    "run_commands": Tool.SHELL,
+    "read_files": Tool.READ,
+    "editor": Tool.EDITOR,
+    "apply_patch": Tool.PATCH,
+    "search_codebase": Tool.GREP,
+    "fetch_web_content": Tool.FETCH,
 }
 _NAMES = {
     "agent_start": "TaskStart",
@@ -73,7 +68,7 @@ LIMITS: Limits = {
 }
 
 
-class ClineHost:
+class ClineHost(Host):
     """Cline."""
 
     name = HostName.CLINE
@@ -99,7 +94,7 @@ class ClineHost:
 
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = known_event(self, name)
+        ours = self.our_event(name)
         call, fields = None, _fields(ours, given, name)
         if ours in (_E.BeforeTool, _E.AfterTool):
             key = "tool_call" if ours is _E.BeforeTool else "tool_result"
@@ -114,21 +109,21 @@ class ClineHost:
             event=ours,
             fields=fields,
             call=call,
-            given=given,
+            payload=given,
             session_id=text_field(session, "rootSessionId", default="")
             or text_field(given, "taskId", default=""),
             cwd=_folder(given),
         )
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
-        ends = verdict.blocked or verdict.stopped
+        ends = verdict.blocked or verdict.stop
         if event.event is _E.BeforeTool and ends:
-            return self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
-        if event.event is _E.AfterTool and (verdict.withheld or verdict.stopped):
-            return self.refuse(verdict.refusal() or "withheld by a hook")
+            return self.refuse(verdict.refusal())
+        if event.event is _E.AfterTool and (verdict.withheld or verdict.stop):
+            return self.refuse(verdict.refusal(WITHHELD))
         if event.event is _E.BeforeTool:
-            context, changed = verdict.told(), verdict.tool_input
+            context, changed = verdict.model_text(), verdict.tool_input
             return json_answer({"overrideInput": changed, "context": context})
         if event.event is _E.AfterTool:
             return json_answer({"context": verdict.remark()})

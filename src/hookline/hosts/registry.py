@@ -7,43 +7,43 @@ from functools import cache
 
 from hookline.errors import HooklineError, nearest
 
-from .claude import ClaudeHost
-from .claude_family import DroidHost, VSCodeHost
-from .cline import ClineHost
-from .codex import CodexHost
-from .copilot import CopilotHost, own_event
-from .cursor import CursorHost
-from .documented import GooseHost, KiroHost, WindsurfHost
-from .gemini import GeminiHost, LlxprtHost
-from .host import Host, HostName, Wire
+from .emitters.claude import ClaudeHost
+from .emitters.cline import ClineHost
+from .emitters.codex import CodexHost
+from .emitters.copilot import CopilotHost, own_event
+from .emitters.cursor import CursorHost
+from .emitters.droid import DroidHost
+from .emitters.gemini import GeminiHost, LlxprtHost
+from .emitters.goose import GooseHost, KiroHost, WindsurfHost
+from .emitters.opencode import OpenCodeHost
+from .emitters.qwen import QwenHost
+from .emitters.vscode import VSCodeHost
+from .host import Host, HostName
 from .host_files import is_installed
-from .opencode import OpenCodeHost
-from .qwen import QwenHost
+from .host_verdict import Wire
 
-
-def _hosts() -> tuple[Host, ...]:
-    return (
-        ClaudeHost(),
-        GeminiHost(),
-        LlxprtHost(),
-        CodexHost(),
-        CopilotHost(),
-        QwenHost(),
-        OpenCodeHost(),
-        CursorHost(),
-        VSCodeHost(),
-        DroidHost(),
-        GooseHost(),
-        KiroHost(),
-        WindsurfHost(),
-        ClineHost(),
-    )
+_HOSTS: tuple[Host, ...] = (
+    ClaudeHost(),
+    GeminiHost(),
+    LlxprtHost(),
+    CodexHost(),
+    CopilotHost(),
+    QwenHost(),
+    OpenCodeHost(),
+    CursorHost(),
+    VSCodeHost(),
+    DroidHost(),
+    GooseHost(),
+    KiroHost(),
+    WindsurfHost(),
+    ClineHost(),
+)
 
 
 @cache
 def all_hosts() -> Mapping[HostName, Host]:
     """Every host, in the order of ``HostName``."""
-    return {host.name: host for host in _hosts()}
+    return {host.name: host for host in _HOSTS}
 
 
 def host_of(name: str) -> Host:

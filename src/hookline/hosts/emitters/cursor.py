@@ -13,52 +13,36 @@ from typing import Any
 
 from msgspec import structs
 
-from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK
-from hookline.protocol.values import decode, encode
-
-from . import claude
-from .host import (
+from hookline.hosts.host import (
     Answer,
     BadInputError,
-    Effect,
+    Host,
     HostEvent,
     HostName,
-    Limits,
-    Verdict,
-    Wire,
     json_answer,
     required,
     text_field,
     tool_result,
 )
-from .tools import (
-    DELETE,
-    FETCH,
-    GREP,
-    LIST,
-    READ,
-    REPLACE,
-    SEARCH,
-    SHELL,
-    WRITE,
-    ToolCall,
-    read_call,
-    tool_names,
-)
+from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.tools import Tool, ToolCall, read_call, tool_names
+from hookline.protocol.events import HookEventName
+from hookline.protocol.values import decode, encode
+
+from . import claude
 
 _E = HookEventName
 _TOOLS = claude.TOOLS | tool_names(
     {
-        SHELL: "Shell run_terminal_cmd",
-        READ: "ReadFile read_file",
-        WRITE: "write",
-        REPLACE: "StrReplace search_replace edit_file",
-        DELETE: "Delete delete_file",
-        GREP: "grep grep_search",
-        LIST: "list_dir",
-        FETCH: "web_fetch",
-        SEARCH: "web_search",
+        Tool.SHELL: "Shell run_terminal_cmd",
+        Tool.READ: "ReadFile read_file",
+        Tool.WRITE: "write",
+        Tool.REPLACE: "StrReplace search_replace edit_file",
+        Tool.DELETE: "Delete delete_file",
+        Tool.GREP: "grep grep_search",
+        Tool.LIST: "list_dir",
+        Tool.FETCH: "web_fetch",
+        Tool.SEARCH: "web_search",
     }
 )
 _EVENTS = {
@@ -124,7 +108,7 @@ LIMITS: Limits = {
 }
 
 
-class CursorHost:
+class CursorHost(Host):
     """Cursor."""
 
     name = HostName.CURSOR
@@ -160,29 +144,29 @@ class CursorHost:
             event=ours,
             fields=carried | fields | _mcp(call, name),
             call=call,
-            given=given,
+            payload=given,
             session_id=text_field(given, "session_id", "conversation_id", default=""),
             transcript_path=text_field(given, "transcript_path", default=""),
             cwd=text_field(given, "cwd", default="") or _folder(given),
         )
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
         match event.event:
             case _E.BeforeTool | _E.SubagentStart:
                 return _before(event, verdict)
             case _E.AfterTool:
                 return _after_tool(event, verdict)
-            case _E.BeforeAgent if verdict.blocked or verdict.stopped:
-                reason = verdict.refusal() or BLOCKED_BY_HOOK
+            case _E.BeforeAgent if verdict.blocked or verdict.stop:
+                reason = verdict.refusal()
                 return json_answer({"continue": False, "user_message": reason})
-            case _E.AfterAgent | _E.SubagentStop if not verdict.stopped:
+            case _E.AfterAgent | _E.SubagentStop if not verdict.stop:
                 if not verdict.blocked:
                     return json_answer({"followup_message": ""})
-                reason = verdict.refusal() or BLOCKED_BY_HOOK
+                reason = verdict.refusal()
                 return json_answer({"followup_message": reason}, Effect.MESSAGE)
             case _E.SessionStart:
-                return json_answer({"additional_context": verdict.told()})
+                return json_answer({"additional_context": verdict.model_text()})
             case _E.PreCompress:
                 return json_answer({"user_message": verdict.message})
         return json_answer({})
@@ -276,9 +260,9 @@ def _agent(given: Wire) -> Wire:
     return agent | ({"prompt": task} if task else {})
 
 
-def _before(event: HostEvent, verdict: Verdict) -> Answer:
-    reason, refused = verdict.refusal() or BLOCKED_BY_HOOK, ""
-    if not verdict.blocked and not verdict.stopped:
+def _before(event: HostEvent, verdict: HostVerdict) -> Answer:
+    reason, refused = verdict.refusal(), ""
+    if not verdict.blocked and not verdict.stop:
         if verdict.tool_input is None:
             return json_answer({})
         if event.name == "preToolUse":
@@ -292,16 +276,16 @@ def _before(event: HostEvent, verdict: Verdict) -> Answer:
     return structs.replace(answer, refused=refused)
 
 
-def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
+def _after_tool(event: HostEvent, verdict: HostVerdict) -> Answer:
     told = verdict.remark()
-    if verdict.stopped:
+    if verdict.stop:
         told = "\n\n".join(filter(None, [verdict.stop_reason or "Stop now.", told]))
     if event.name != "postToolUse":
-        effects = sorted(verdict.effects())
+        effects = sorted(verdict.asked())
         lost = [f"{one}: {_UNHEARD}" for one in effects]
         return Answer(b"{}\n", lost=tuple(lost))
     if verdict.withheld and event.call and event.call.name.startswith("MCP:"):
-        text = verdict.refusal() or "withheld by a hook"
+        text = verdict.refusal(WITHHELD)
         replaced = {"content": [{"type": "text", "text": text}]}
         return json_answer({"updated_mcp_tool_output": replaced}, Effect.WITHHOLD)
     return json_answer({"additional_context": told})

@@ -12,58 +12,50 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.hosts.copilot_session import last_answer
+from hookline.hosts.host import (
+    Answer,
+    BadInputError,
+    Host,
+    HostEvent,
+    HostName,
+    json_answer,
+    notification_fields,
+    text_field,
+    tool_result,
+)
+from hookline.hosts.host_verdict import (
+    WITHHELD,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+    escape,
+)
+from hookline.hosts.tools import Tool, ToolCall, read_call
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
 
-from .claude import FAILURE, TOOLS, notification_fields
-from .copilot_session import last_answer
-from .host import (
-    Answer,
-    BadInputError,
-    Effect,
-    HostEvent,
-    HostName,
-    Limits,
-    Verdict,
-    Wire,
-    escape,
-    json_answer,
-    text_field,
-    tool_result,
-)
-from .tools import (
-    FETCH,
-    GLOB,
-    GREP,
-    PATCH,
-    READ,
-    REPLACE,
-    SEARCH,
-    SHELL,
-    TASK,
-    WRITE,
-    ToolCall,
-    read_call,
-)
+from .claude import FAILURE, TOOLS
 
 _E = HookEventName
 _TOOLS = TOOLS | {
-    "bash": SHELL,
-    "powershell": SHELL,
+    "bash": Tool.SHELL,
+    "powershell": Tool.SHELL,
     # What they type into a shell that runs already.
-    "write_bash": SHELL,
-    "write_powershell": SHELL,
-    "view": READ,
-    "create": WRITE,
-    "edit": REPLACE,
-    "apply_patch": PATCH,
-    "glob": GLOB,
-    "grep": GREP,
-    "rg": GREP,
-    "web_fetch": FETCH,
-    "web_search": SEARCH,
-    "task": TASK,
+    "write_bash": Tool.SHELL,
+    "write_powershell": Tool.SHELL,
+    "view": Tool.READ,
+    "create": Tool.WRITE,
+    "edit": Tool.REPLACE,
+    "apply_patch": Tool.PATCH,
+    "glob": Tool.GLOB,
+    "grep": Tool.GREP,
+    "rg": Tool.GREP,
+    "web_fetch": Tool.FETCH,
+    "web_search": Tool.SEARCH,
+    "task": Tool.TASK,
 }
 _EVENTS = {
     "preToolUse": _E.BeforeTool,
@@ -109,7 +101,7 @@ LIMITS: Limits = {
 }
 
 
-class CopilotHost:
+class CopilotHost(Host):
     """GitHub Copilot CLI."""
 
     name = HostName.COPILOT
@@ -152,30 +144,30 @@ class CopilotHost:
             event=ours,
             fields=carried | fields,
             call=call,
-            given=given,
+            payload=given,
             session_id=text_field(plain, "session_id", default=""),
             transcript_path=text_field(plain, "transcript_path", default=""),
             cwd=text_field(plain, "cwd", default=""),
         )
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
         match event.event:
             case _E.BeforeTool:
                 return json_answer(_before_tool(event, verdict))
             case _E.AfterTool:
                 return _after_tool(event, verdict)
-            case _E.BeforeAgent if verdict.blocked or verdict.stopped:
+            case _E.BeforeAgent if verdict.blocked or verdict.stop:
                 return json_answer(_refusing(verdict))
             case _E.AfterAgent | _E.SubagentStop:
                 # Without an answer the agent stops, which is all that a stop asks.
-                is_rejected = verdict.blocked and not verdict.stopped
+                is_rejected = verdict.blocked and not verdict.stop
                 wire = _refusing(verdict) if is_rejected else {}
                 return json_answer(wire, *([Effect.MESSAGE] if wire else []))
             case _E.BeforeAgent | _E.SessionStart:
-                return json_answer({"additionalContext": verdict.told()})
+                return json_answer({"additionalContext": verdict.model_text()})
             case _E.SubagentStart:
-                return json_answer({"additionalContext": verdict.told_to_subagent()})
+                return json_answer({"additionalContext": verdict.subagent_text()})
         return json_answer({})
 
     def refuse(self, reason: str) -> Answer:
@@ -261,10 +253,10 @@ def _agent(given: Wire) -> Wire:
     return {"agent_id": text_field(given, "agent_id", default=""), "agent_type": kind}
 
 
-def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
-    is_claude = "tool_name" in event.given
+def _before_tool(event: HostEvent, verdict: HostVerdict) -> Wire:
+    is_claude = "tool_name" in event.payload
     said: Wire = {}
-    if verdict.blocked or verdict.stopped:
+    if verdict.blocked or verdict.stop:
         said["permissionDecision"] = "deny"
         said["permissionDecisionReason"] = _reason(verdict)
     else:
@@ -272,31 +264,31 @@ def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
             said["permissionDecision"] = "ask"
             said["permissionDecisionReason"] = verdict.reason or verdict.message
         said["updatedInput" if is_claude else "modifiedArgs"] = verdict.tool_input
-    said["additionalContext"] = verdict.told()
+    said["additionalContext"] = verdict.model_text()
     said = {key: value for key, value in said.items() if value not in (None, "")}
     if not is_claude or not said:
         return said
     return {"hookSpecificOutput": {"hookEventName": event.name, **said}}
 
 
-def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
-    is_hidden = verdict.withheld or verdict.stopped
+def _after_tool(event: HostEvent, verdict: HostVerdict) -> Answer:
+    is_hidden = verdict.withheld or verdict.stop
     if is_hidden and event.name not in _FAILURES:
-        text = verdict.refusal().strip() or "withheld by a hook"
+        text = verdict.refusal(WITHHELD).strip()
         result = {"resultType": "success", "textResultForLlm": text}
         return json_answer({"modifiedResult": result}, Effect.WITHHOLD)
-    reason = escape(verdict.stop_reason) if verdict.stopped else ""
+    reason = escape(verdict.stop_reason) if verdict.stop else ""
     remark = "\n\n".join(filter(None, [reason, verdict.remark()]))
     return json_answer({"additionalContext": remark})
 
 
-def _refusing(verdict: Verdict) -> Wire:
+def _refusing(verdict: HostVerdict) -> Wire:
     """A block without a reason is ignored by Copilot."""
-    reason = verdict.refusal().strip() or BLOCKED_BY_HOOK
+    reason = verdict.refusal().strip()
     return {"decision": "block", "reason": reason}
 
 
-def _reason(verdict: Verdict) -> str:
-    stop = verdict.stop_reason if verdict.stopped else ""
+def _reason(verdict: HostVerdict) -> str:
+    stop = verdict.stop_reason if verdict.stop else ""
     found = [verdict.reason, stop] if verdict.blocked else [stop, verdict.reason]
     return next((one for one in found if one.strip()), BLOCKED_BY_HOOK)

@@ -10,54 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK
-
-from .host import (
+from hookline.hosts.host import (
     Answer,
     BadInputError,
-    Effect,
+    Host,
     HostEvent,
     HostName,
-    Limits,
-    Verdict,
-    Wire,
     json_answer,
-    known_event,
     object_field,
     text_field,
     tool_result,
 )
-from .tools import (
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    PATCH,
-    READ,
-    REPLACE,
-    SEARCH,
-    SHELL,
-    TASK,
-    WRITE,
-    read_call,
-)
+from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.tools import Tool, read_call
+from hookline.protocol.events import HookEventName
 
 _E = HookEventName
 _TOOLS = {
-    "bash": SHELL,
-    "read": READ,
-    "write": WRITE,
-    "edit": REPLACE,
-    "multiedit": REPLACE,
-    "patch": PATCH,
-    "apply_patch": PATCH,
-    "glob": GLOB,
-    "grep": GREP,
-    "list": LIST,
-    "webfetch": FETCH,
-    "websearch": SEARCH,
-    "task": TASK,
+    "bash": Tool.SHELL,
+    "read": Tool.READ,
+    "write": Tool.WRITE,
+    "edit": Tool.REPLACE,
+    "multiedit": Tool.REPLACE,
+    "patch": Tool.PATCH,
+    "apply_patch": Tool.PATCH,
+    "glob": Tool.GLOB,
+    "grep": Tool.GREP,
+    "list": Tool.LIST,
+    "webfetch": Tool.FETCH,
+    "websearch": Tool.SEARCH,
+    "task": Tool.TASK,
 }
 _UNHEARD = "OpenCode only reports this event"
 
@@ -80,7 +62,7 @@ LIMITS: Limits = {
 }
 
 
-class OpenCodeHost:
+class OpenCodeHost(Host):
     """OpenCode."""
 
     name = HostName.OPENCODE
@@ -104,7 +86,7 @@ class OpenCodeHost:
 
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = known_event(self, name)
+        ours = self.our_event(name)
         call = None
         if ours in (_E.BeforeTool, _E.AfterTool):
             tool, args = text_field(given, "tool"), object_field(given, "args")
@@ -119,30 +101,30 @@ class OpenCodeHost:
             event=ours,
             fields=_fields(ours, given),
             call=call,
-            given=given,
+            payload=given,
             session_id=text_field(given, "sessionID", default=session),
             cwd=text_field(given, "cwd", default="")
             or text_field(info, "directory", default=""),
         )
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
-        ends = verdict.blocked or verdict.stopped
+        ends = verdict.blocked or verdict.stop
         match event.event:
             case _E.BeforeTool if ends:
-                return self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
+                return self.refuse(verdict.refusal())
             case _E.BeforeTool:
-                args, context = verdict.tool_input, verdict.told()
+                args, context = verdict.tool_input, verdict.model_text()
                 return json_answer({"args": args, "context": context})
-            case _E.AfterTool if verdict.withheld or verdict.stopped:
-                text = verdict.refusal() or "withheld by a hook"
+            case _E.AfterTool if verdict.withheld or verdict.stop:
+                text = verdict.refusal(WITHHELD)
                 return json_answer({"output": text})
             case _E.AfterTool:
                 return json_answer({"context": verdict.remark()})
             case _E.BeforeAgent if ends:
-                return self.refuse(verdict.refusal() or BLOCKED_BY_HOOK)
+                return self.refuse(verdict.refusal())
             case _E.BeforeAgent:
-                return json_answer({"context": verdict.told()})
+                return json_answer({"context": verdict.model_text()})
         return json_answer({})
 
     def refuse(self, reason: str) -> Answer:

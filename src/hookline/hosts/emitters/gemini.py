@@ -13,34 +13,30 @@ from typing import Any
 
 from msgspec import structs
 
+from hookline.hosts.host import (
+    Answer,
+    BadInputError,
+    Host,
+    HostEvent,
+    HostName,
+    first_text,
+    json_answer,
+    object_field,
+    required,
+    text_field,
+    tool_result,
+)
+from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.tools import Tool, ToolCall, read_call
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.values import encode
 
-from .host import (
-    Answer,
-    BadInputError,
-    Effect,
-    HostEvent,
-    HostName,
-    Limits,
-    Verdict,
-    Wire,
-    json_answer,
-    known_event,
-    object_field,
-    required,
-    session_fields,
-    text_field,
-    tool_result,
-)
-from .tools import FETCH, GREP, SEARCH, TASK, ToolCall, read_call
-
 _E = HookEventName
 TOOLS = {
-    "grep_search": GREP,
-    "google_web_search": SEARCH,
-    "invoke_agent": TASK,
+    "grep_search": Tool.GREP,
+    "google_web_search": Tool.SEARCH,
+    "invoke_agent": Tool.TASK,
 }
 _SPELLED = {ours: theirs for theirs, ours in TOOLS.items()}
 _SUBAGENTS = (_E.SubagentStart, _E.SubagentStop)
@@ -77,7 +73,7 @@ _WITH_REFUSAL: Mapping[HookEventName | None, tuple[Effect, ...]] = {
 """What can be said together with a block or a stop."""
 
 
-class GeminiHost:
+class GeminiHost(Host):
     """Gemini CLI."""
 
     name = HostName.GEMINI
@@ -98,7 +94,7 @@ class GeminiHost:
 
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = known_event(self, name)
+        ours = self.our_event(name)
         is_tool = ours in (_E.BeforeTool, _E.AfterTool)
         call = _call(given, self.tools) if is_tool else None
         return HostEvent(
@@ -106,11 +102,13 @@ class GeminiHost:
             event=ours,
             fields={} if ours is None else _fields(ours, given),
             call=call,
-            given=given,
-            **session_fields(given),
+            payload=given,
+            session_id=first_text(given, "session_id"),
+            transcript_path=first_text(given, "transcript_path"),
+            cwd=first_text(given, "cwd"),
         )
 
-    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
         match event.event:
             case _E.BeforeTool:
@@ -118,7 +116,7 @@ class GeminiHost:
             case _E.AfterTool:
                 wire = _after_tool(verdict)
             case _E.BeforeAgent:
-                wire = _refusing(verdict) or _context(verdict.told(escaped=False))
+                wire = _refusing(verdict) or _context(verdict.model_text(escaped=False))
             case _E.AfterAgent:
                 wire = _after_agent(verdict)
             case _E.BeforeModel:
@@ -128,7 +126,7 @@ class GeminiHost:
             case _E.BeforeToolSelection:
                 wire = _before_tool_selection(verdict)
             case _E.SessionStart:
-                wire = _context(verdict.told(escaped=False))
+                wire = _context(verdict.model_text(escaped=False))
             case _:
                 wire = _shown(verdict.message)
         return _answer(event, wire, verdict)
@@ -151,14 +149,16 @@ def _call(given: Wire, tools: Mapping[str, str]) -> ToolCall:
     name = text_field(given, "tool_name")
     call = read_call(name, required(given, "tool_input"), tools)
     (name, shown), *others = call.parts
-    if name != FETCH or others or "url" in shown:
+    if name != Tool.FETCH or others or "url" in shown:
         return call
     # Its addresses are in the prompt: each of them is fetched.
     prompt = shown.get("prompt")
     words = prompt.split() if isinstance(prompt, str) else []
     addresses = dict.fromkeys(word for word in words if "://" in word)
-    parts = tuple((FETCH, {**shown, "url": word}) for word in addresses)
-    return ToolCall(call.name, call.given, parts, is_whole=False) if parts else call
+    parts = tuple((Tool.FETCH, {**shown, "url": word}) for word in addresses)
+    return (
+        ToolCall(call.name, call.tool_input, parts, is_whole=False) if parts else call
+    )
 
 
 def _fields(event: HookEventName, given: Wire) -> Wire:
@@ -212,7 +212,7 @@ def _notification(given: Wire) -> Wire:
     return fields | ({"details": details} if isinstance(details, dict) else {})
 
 
-def _before_tool(verdict: Verdict) -> Wire:
+def _before_tool(verdict: HostVerdict) -> Wire:
     if refusal := _refusing(verdict):
         return refusal
     said = {} if verdict.tool_input is None else {"tool_input": verdict.tool_input}
@@ -228,40 +228,40 @@ def _before_tool(verdict: Verdict) -> Wire:
     }
 
 
-def _after_tool(verdict: Verdict) -> Wire:
-    if verdict.withheld or verdict.stopped:
-        reason = verdict.refusal() or "withheld by a hook"
+def _after_tool(verdict: HostVerdict) -> Wire:
+    if verdict.withheld or verdict.stop:
+        reason = verdict.refusal(WITHHELD)
         return {"decision": "deny", "reason": reason} | _stopping(verdict)
     return _context(verdict.remark(escaped=False))
 
 
-def _after_agent(verdict: Verdict) -> Wire:
+def _after_agent(verdict: HostVerdict) -> Wire:
     """A deny goes on with the reason as the next prompt; a stop does not."""
     wire = _stopping(verdict) or _refusing(verdict)
     wire |= _shown("" if "reason" in wire else verdict.message)
     return wire | (_specific(clearContext=True) if verdict.clear_context else {})
 
 
-def _before_model(event: HostEvent, verdict: Verdict) -> Wire:
+def _before_model(event: HostEvent, verdict: HostVerdict) -> Wire:
     if refusal := _refusing(verdict):
         if verdict.llm_response is None:
             return refusal
         return refusal | _specific(llm_response=_response({}, verdict.llm_response))
-    request = _request(event.given.get("llm_request"), verdict)
+    request = _request(event.payload.get("llm_request"), verdict)
     return {} if request is None else _specific(llm_request=request)
 
 
-def _after_model(event: HostEvent, verdict: Verdict) -> Wire:
+def _after_model(event: HostEvent, verdict: HostVerdict) -> Wire:
     wire = _stopping(verdict) | _shown(verdict.message)
     if verdict.llm_response is None:
         return wire
-    replaced = _response(event.given.get("llm_response"), verdict.llm_response)
+    replaced = _response(event.payload.get("llm_response"), verdict.llm_response)
     return wire | _specific(llm_response=replaced)
 
 
-def _before_tool_selection(verdict: Verdict) -> Wire:
-    config = verdict.tool_config
-    if verdict.stopped:
+def _before_tool_selection(verdict: HostVerdict) -> Wire:
+    config = verdict.tools
+    if verdict.stop:
         config = {"mode": "NONE", "allowedFunctionNames": []}
     if config is None:
         return _shown(verdict.message)
@@ -272,10 +272,10 @@ def _before_tool_selection(verdict: Verdict) -> Wire:
     return _specific(toolConfig=config) | _shown(verdict.message)
 
 
-def _request(shown: Any, verdict: Verdict) -> Wire | None:
+def _request(shown: Any, verdict: HostVerdict) -> Wire | None:
     """The whole request: Gemini CLI forgets what a hook leaves out of ``config``."""
     base = shown if isinstance(shown, dict) else {}
-    changed, added = verdict.llm_request, verdict.told()
+    changed, added = verdict.llm_request, verdict.model_text()
     if changed is None and not added:
         return None
     request = {**base, **(changed or {})}
@@ -342,16 +342,16 @@ def _content(candidate: Wire) -> Wire:
     return {"role": "model", "parts": texts or [""]}
 
 
-def _refusing(verdict: Verdict) -> Wire:
+def _refusing(verdict: HostVerdict) -> Wire:
     """A deny; a stop takes one with it, for what the host does before it obeys."""
-    if not verdict.blocked and not verdict.stopped:
+    if not verdict.blocked and not verdict.stop:
         return {}
-    reason = verdict.refusal() or BLOCKED_BY_HOOK
+    reason = verdict.refusal()
     return {"decision": "deny", "reason": reason} | _stopping(verdict)
 
 
-def _stopping(verdict: Verdict) -> Wire:
-    if not verdict.stopped:
+def _stopping(verdict: HostVerdict) -> Wire:
+    if not verdict.stop:
         return {}
     return {"continue": False, "stopReason": verdict.stop_reason or BLOCKED_BY_HOOK}
 
@@ -364,20 +364,20 @@ def _context(text: str) -> Wire:
     return _specific(additionalContext=text) if text else {}
 
 
-def _answer(event: HostEvent, wire: Wire, verdict: Verdict) -> Answer:
+def _answer(event: HostEvent, wire: Wire, verdict: HostVerdict) -> Answer:
     wire |= _shown(wire.get("systemMessage"), verdict.notice)
     if event.event is _E.BeforeToolSelection and not wire:
         # Any object, even an empty one, replaces the host's own choice of tools.
         return Answer()
     if specific := wire.get("hookSpecificOutput"):
         wire["hookSpecificOutput"] = {"hookEventName": event.name, **specific}
-    refused = verdict.blocked or verdict.stopped
+    refused = verdict.blocked or verdict.stop
     unused = _unused(verdict) if event.event is _E.BeforeModel else ()
     answer = json_answer(wire, *(_WITH_REFUSAL.get(event.event, ()) if refused else ()))
     return structs.replace(answer, lost=unused)
 
 
-def _unused(verdict: Verdict) -> tuple[str, ...]:
+def _unused(verdict: HostVerdict) -> tuple[str, ...]:
     """What hooks changed of a request and Gemini CLI does not read."""
     changed = verdict.llm_request or {}
     config = changed.get("config")

@@ -1,0 +1,1 @@
+"""One file for each coding agent: its events, tools and limits, and how it answers."""

@@ -1,0 +1,205 @@
+"""Claude Code: its JSON on a hook's stdin, and the answers that it obeys.
+
+Observed with the program (docs/how-to/hosts). A deny goes out with a stop, because
+Claude Code runs the tool before it obeys ``continue``; a result of another shape than
+the tool's own is ignored, so one that must be withheld and cannot be replaced ends the
+run. After a failed tool it obeys neither: the run ends at the PostToolBatch that
+follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hookline.hosts.conversation import Conversation
+from hookline.hosts.host import (
+    Answer,
+    Host,
+    HostEvent,
+    HostName,
+    block,
+    deny,
+    end,
+    json_answer,
+    mcp_tool,
+    question,
+    show,
+    specific,
+    stop,
+    text_field,
+    tool_result,
+    with_notice,
+)
+from hookline.hosts.host_verdict import (
+    WITHHELD,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+    escape,
+)
+from hookline.hosts.tools import Tool, tool_names
+from hookline.protocol.dialects import (
+    CLAUDE_EVENTS,
+    CLAUDE_FAILURE_EVENT,
+    CLAUDE_MCP_TOOL,
+    claude_content,
+    claude_replacement,
+)
+from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
+
+_E = HookEventName
+FAILURE = CLAUDE_FAILURE_EVENT
+BATCH = "PostToolBatch"
+"""Once all tools of a turn have run, and before the model is called."""
+TOOLS = tool_names(
+    {
+        Tool.SHELL: "Bash Monitor PowerShell",
+        Tool.READ: "Read",
+        Tool.WRITE: "Write",
+        Tool.REPLACE: "Edit MultiEdit NotebookEdit",
+        Tool.GLOB: "Glob",
+        Tool.GREP: "Grep",
+        Tool.LIST: "LS",
+        Tool.FETCH: "WebFetch",
+        Tool.SEARCH: "WebSearch",
+        Tool.TASK: "Task Agent",
+    }
+)
+NO_CLEAR = "the context stays as it is"
+TOLD_NOT_TO_WORK = "the subagent starts, and is told not to work"
+TO_PERSON = "shown to the person, not to the model"
+RESULT_SHOWN = "the result is shown to the person"
+LIMITS: Limits = {
+    _E.AfterTool: {
+        Effect.WITHHOLD: "the run ends where a result cannot be replaced",
+        Effect.SUPPRESS: RESULT_SHOWN,
+    },
+    _E.AfterAgent: {Effect.CLEAR: NO_CLEAR},
+    _E.SessionEnd: {Effect.MESSAGE: TO_PERSON},
+    _E.Notification: {Effect.MESSAGE: TO_PERSON},
+    _E.PreCompress: {Effect.MESSAGE: TO_PERSON},
+    _E.SubagentStart: {
+        Effect.BLOCK: TOLD_NOT_TO_WORK,
+        Effect.STOP: TOLD_NOT_TO_WORK,
+    },
+    _E.SubagentStop: {Effect.CLEAR: NO_CLEAR},
+}
+
+
+class ClaudeHost(Host):
+    """Claude Code."""
+
+    name = HostName.CLAUDE
+    title = "Claude Code"
+    tested: str | None = "2.1.325"
+    events: Mapping[str, HookEventName] = {
+        **CLAUDE_EVENTS,
+        FAILURE: _E.AfterTool,
+        BATCH: _E.AfterTool,
+    }
+    ignored = frozenset({"MessageDisplay", "PostCompact"})
+    asks = True
+    tools: Mapping[str, str] = TOOLS
+    project_variables: tuple[str, ...] = ("CLAUDE_PROJECT_DIR",)
+    carried = (
+        *("tool_use_id", "permission_mode", "agent_id", "agent_type"),
+        *("agent_transcript_path", "custom_instructions"),
+    )
+    sources: Mapping[str, str] = {"compact": "compress"}
+    limits = LIMITS
+
+    def our_event(self, name: str) -> HookEventName | None:
+        """Our event; the batch of a turn's tools has none, and says what was kept."""
+        event = super().our_event(name)
+        return None if name == BATCH else event
+
+    def server(self, tool: str, payload: Wire) -> Wire:
+        """Tools of other servers are ``mcp__SERVER__TOOL``."""
+        names = CLAUDE_MCP_TOOL.fullmatch(tool)
+        return mcp_tool(names[1], names[2]) if names else {}
+
+    def response(self, tool: str, name: str, payload: Wire) -> Wire:
+        """A result in our shape; of a failed tool the error is all there is."""
+        if "tool_response" not in payload:
+            error = text_field(payload, "error", default="the tool failed")
+            return tool_result(error, error)
+        response = payload["tool_response"]
+        content = claude_content(tool, response)
+        result = tool_result(content)
+        return result if content is response else result | {"metadata": response}
+
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
+        """Write what the hooks said."""
+        match event.event:
+            case _E.BeforeTool if verdict.ends:
+                wire = stop(verdict) | deny(event, verdict.refusal())
+            case _E.BeforeTool:
+                values = question(verdict) | {"updatedInput": verdict.tool_input}
+                wire = specific(event, verdict.model_text(), **values)
+            case _E.AfterTool if event.name == FAILURE:
+                wire = self.after_failure(event, verdict)
+            case _E.AfterTool if verdict.withheld:
+                wire = _withholding(event, verdict)
+            case _E.AfterTool:
+                reason = verdict.reason or BLOCKED_BY_HOOK
+                wire = stop(verdict) | (block(reason) if verdict.blocked else {})
+                wire |= specific(event, verdict.model_text())
+            case _E.BeforeAgent if verdict.ends:
+                reason = verdict.reason if verdict.blocked else verdict.stop_reason
+                wire = stop(verdict) | block(reason or BLOCKED_BY_HOOK)
+                wire |= show(verdict.message)
+            case _E.BeforeAgent | _E.SessionStart:
+                wire = specific(event, verdict.model_text())
+            case _E.SubagentStart:
+                wire = specific(event, verdict.subagent_text())
+            # A block goes on with the reason as the next prompt; a stop does not.
+            case _E.AfterAgent | _E.SubagentStop if verdict.stop:
+                wire = stop(verdict) | show(verdict.message)
+            case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
+                wire = block(verdict.refusal())
+            case _E.AfterAgent | _E.SubagentStop | _E.PreCompress:
+                wire = show(verdict.message) | self._own_answer(event, verdict)
+            case None if event.name == BATCH:
+                wire = self.take_stop(event)
+            case _:
+                wire = show(verdict.message)
+        # Some answers after a tool cannot say it, and this one does.
+        withholds = "updatedToolOutput" in wire.get("hookSpecificOutput", {})
+        effects = [Effect.WITHHOLD] if withholds else []
+        return json_answer(with_notice(wire, verdict), *effects)
+
+    def after_failure(self, event: HostEvent, verdict: HostVerdict) -> Wire:
+        """It obeys no stop here; the run ends at the PostToolBatch that follows."""
+        if verdict.withheld or verdict.stop:
+            self._conversation(event).postpone_stop(verdict.refusal())
+        return specific(event, verdict.remark_with_stop())
+
+    def take_stop(self, event: HostEvent) -> Wire:
+        """Say a stop that was kept at a failed tool."""
+        reason = self._conversation(event).take_stop()
+        return {} if reason is None else end(reason)
+
+    def _conversation(self, event: HostEvent) -> Conversation:
+        agent = str(event.fields.get("agent_id", ""))
+        return Conversation(self.name, event.session_id, agent)
+
+    def _own_answer(self, event: HostEvent, verdict: HostVerdict) -> Wire:
+        """What hooks of its dialect say, and VS Code and Droid do not obey."""
+        answers = verdict.host_answers if self.name is HostName.CLAUDE else ()
+        blocks = [answer["reason"] for answer in answers if "decision" in answer]
+        if blocks:
+            return block("\n".join(dict.fromkeys(blocks)))
+        contexts = [escape(answer["additionalContext"]) for answer in answers]
+        return specific(event, "\n".join(contexts))
+
+
+def _withholding(event: HostEvent, verdict: HostVerdict) -> Wire:
+    tool = "" if event.call is None else event.call.name
+    reason = verdict.refusal(WITHHELD)
+    response = event.payload.get("tool_response")
+    replacement = claude_replacement(tool, response, reason)
+    if replacement is None:
+        return end(f"{tool or 'A tool'}: {reason}")
+    return stop(verdict) | specific(event, updatedToolOutput=replacement)
