@@ -213,10 +213,12 @@ def _error_end(error: BaseException, not_loaded: RegisteredHook | None) -> RunEn
             missing = _without_prefix(error.name or "")
             # The module of the hook itself, and not one that this imports.
             if missing and f"{module}.".startswith(f"{missing}."):
-                where = (
-                    "" if not_loaded.project is None else "put it into .hookline, or "
-                )
-                problem += f": {where}install it for {sys.executable}"
+                hint = f"install it for {sys.executable}"
+                if module.endswith(".py"):
+                    hint = "name the module without .py"
+                elif not_loaded.project is not None:
+                    hint = f"put it into .hookline, or {hint}"
+                problem += f": {hint}"
     if isinstance(error, UnapprovedModuleError):
         # An unapproved file must not take a guard out of the way.
         cause = FailureCause.CHANGED
