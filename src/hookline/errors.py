@@ -96,15 +96,15 @@ class UnknownNameError(HooklineError):
 
     problem, hint = "unknown name", ""
 
-    def __init__(self, name: object, known: Iterable[str] = ()) -> None:
+    def __init__(self, name: object, choices: Iterable[str] = ()) -> None:
         self.name = name
-        self.known = tuple(str(choice) for choice in known)
-        super().__init__(name, self.known)
+        self.choices = tuple(str(choice) for choice in choices)
+        super().__init__(name, self.choices)
 
     def __str__(self) -> str:
-        near = nearest(self.name, self.known)
+        near = nearest(self.name, self.choices)
         hint = f"did you mean {near!r}?" if near else self.hint
-        hint = hint or f"one of {', '.join(self.known)}"
+        hint = hint or f"one of {', '.join(self.choices)}"
         return f"{self.problem} {self.name!r}: {hint}"
 
 
@@ -119,16 +119,16 @@ class UnknownHookError(UnknownNameError, LookupError):
 
     problem, hint = "no hook is named", "see 'hookline list'"
 
-    def __init__(self, name: object, known: Iterable[str] = ()) -> None:
-        super().__init__(name, sorted(known))
+    def __init__(self, name: object, choices: Iterable[str] = ()) -> None:
+        super().__init__(name, sorted(choices))
 
 
 class UnknownFunctionError(UnknownHookError):
     """A function that is not registered, or not on that event."""
 
     def __str__(self) -> str:
-        known = ", ".join(self.known) or "none"
-        return f"hooks.off: {self.name} is not registered (registered: {known})"
+        names = ", ".join(self.choices) or "none"
+        return f"hooks.off: {self.name} is not registered (registered: {names})"
 
 
 class InvalidHookError(HooklineError, ValueError):
@@ -178,9 +178,9 @@ class UnknownTranslatorError(UnknownNameError, TranslationError, ValueError):
     problem = "unknown translator"
 
     def __str__(self) -> str:
-        near = nearest(self.name, self.known)
+        near = nearest(self.name, self.choices)
         hint = f"did you mean {near!r}? " if near else ""
-        return f"{self.problem} {self.name!r}: {hint}one of {', '.join(self.known)}"
+        return f"{self.problem} {self.name!r}: {hint}one of {', '.join(self.choices)}"
 
 
 class UnseenResponseError(HooklineError, ValueError):
@@ -293,12 +293,12 @@ def install_command(extra: str, package: str, at_least: str = "") -> str:
     return " ".join(["pip install", *names])
 
 
-def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest(name: object, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Find the known name that a misspelt one probably means."""
     if not isinstance(name, str):
         return None
     from difflib import get_close_matches
 
-    by_lower = {choice.lower(): choice for choice in known}
+    by_lower = {choice.lower(): choice for choice in choices}
     matches = get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return str(by_lower[matches[0]]) if matches else None

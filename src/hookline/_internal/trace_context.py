@@ -26,20 +26,20 @@ def current_trace() -> TraceContext:
         TraceContextTextMapPropagator,
     )
 
-    found: dict[str, str] = {}
+    context: dict[str, str] = {}
     try:
-        TraceContextTextMapPropagator().inject(found)
+        TraceContextTextMapPropagator().inject(context)
     # Spans are objects of the host.
     except Exception:  # noqa: BLE001
         return {}
-    return checked_trace(found)
+    return checked_trace(context)
 
 
-def checked_trace(given: Any) -> TraceContext:
+def checked_trace(context: Any) -> TraceContext:
     """The valid part of a trace context that anybody may have sent."""
-    if not isinstance(given, dict):
+    if not isinstance(context, dict):
         return {}
-    parent, state = given.get("traceparent"), given.get("tracestate")
+    parent, state = context.get("traceparent"), context.get("tracestate")
     if not isinstance(parent, str) or not _PARENT.fullmatch(parent):
         return {}
     if not isinstance(state, str) or not _STATE.fullmatch(state):

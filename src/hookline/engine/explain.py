@@ -330,10 +330,12 @@ def trace_fields(
     provenances = []
     for field, contributions in by_field.items():
         value = merged.get(field)
-        used = [n for n, c in enumerate(contributions) if c.outcome is Outcome.AGREED]
+        setters = [
+            n for n, c in enumerate(contributions) if c.outcome is Outcome.AGREED
+        ]
         if not (field in _CONCATENATED or isinstance(value, list)):
-            used = used[:1] if field in _FIRST_WINS else used[-1:]
-        for n in used:
+            setters = setters[:1] if field in _FIRST_WINS else setters[-1:]
+        for n in setters:
             contributions[n] = structs.replace(contributions[n], outcome=Outcome.USED)
         provenances.append(FieldProvenance(field, value, contributions))
     return provenances

@@ -185,8 +185,8 @@ def match_names(
 
         dialect = dialects.DIALECTS[hook.config.dialect.value]
         if names[0] is not None:
-            shown = dialects.shown_names(dialect, hook.event, fields)
-            names = [*map(name_of, shown or [None])]
+            their_names = dialects.shown_names(dialect, hook.event, fields)
+            names = [*map(name_of, their_names or [None])]
     elif names[0] is not None and is_regex and isinstance(host, Mapping):
         names += [name_of(host[k]) for k in _TOOL_NAMES if host.get(k) is not None]
     texts = tuple(dict.fromkeys(name for name in names if name is not None))
