@@ -42,7 +42,6 @@ _STRICTNESS = {"ask": 1, "block": 2, "deny": 2}
 _MAX_PRINTED = 1 << 20
 _MAX_DIGITS = 4000
 _INTERRUPTED = 130
-_HANDSHAKE = "Handshake"
 _JOINED = ("systemMessage", "additionalContext")
 
 
@@ -306,8 +305,6 @@ class _Worker:
         self._env, self._entered = env, dict(self._live)
 
     def _call(self, event: dict[str, Any]) -> tuple[int, str]:
-        if event.get("hook_event_name") == _HANDSHAKE:
-            return 0, ""  # it asks whether this is a worker: no event for the hook
         try:
             return 0, _answer(self._hook, event)
         except SystemExit as leaving:

@@ -16,6 +16,7 @@ from textwrap import dedent
 import pytest
 
 from hookline.execute.watchdog import watcher
+from hookline.execute.worker import ProcessPool
 from tests.support.hook_scripts import TOOL, HookScripts, ask, hits, only_hook
 from tests.support.processes import is_alive, wait_until
 
@@ -153,9 +154,8 @@ async def test_one_that_ends_without_reading_its_event_has_not_answered(
         await scripts.started(1)
         fire = hooks.event_handler.fire_before_tool_event("x", {"content": "x" * size})
         firing = asyncio.ensure_future(fire)
-        standby = hooks._executors.standby
-        assert standby is not None
-        await wait_until(lambda: not standby._waiting)
+        pool = hooks._executors.runtimes.here().part(ProcessPool)
+        await wait_until(lambda: not pool.waiting)
         scripts.folder.joinpath("given").touch()
         result = await firing
     assert (result.blocked, hits(result)) == (True, [False])

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+_ELSEWHERE_S = 1.0
+
 
 class LoopPart(Protocol):
     """Something that belongs to one event loop: a client, a queue, kept processes."""
@@ -37,26 +39,26 @@ class Runtime:
     def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
         self.loop = loop
         self.slots = Slots(limit)
-        self._parts: dict[type[Any], LoopPart] = {}
+        self.parts: dict[type[Any], LoopPart] = {}
 
     def part(self, kind: type[T]) -> T:
         """The only object of a class here; made when it is first asked for."""
-        part = self._parts.get(kind)
+        part = self.parts.get(kind)
         if part is None:
-            part = self._parts[kind] = kind()
+            part = self.parts[kind] = kind()
         return part  # type: ignore[return-value]  # made by this very class
 
     async def close(self) -> None:
         """Close all parts; again if that was cancelled."""
-        while self._parts:
-            kind, part = next(reversed(self._parts.items()))
+        while self.parts:
+            kind, part = next(reversed(self.parts.items()))
             await part.close()
-            self._parts.pop(kind, None)
+            self.parts.pop(kind, None)
 
     def abandon(self) -> None:
         """Release all parts, where the loop does not run any more."""
-        while self._parts:
-            self._parts.popitem()[1].abandon()
+        while self.parts:
+            self.parts.popitem()[1].abandon()
 
 
 class Runtimes:
@@ -66,6 +68,8 @@ class Runtimes:
         self._limit = limit
         self._by_loop: dict[asyncio.AbstractEventLoop, Runtime] = {}
         _systems.add(self)
+        # The last resort: at exit, or if a system is dropped without dispose().
+        weakref.finalize(self, _abandon_all, self._by_loop)
 
     def here(self) -> Runtime:
         """That of the running event loop."""
@@ -75,6 +79,12 @@ class Runtimes:
             self._abandon(lambda loop: loop.is_closed())
             runtime = self._by_loop[loop] = Runtime(loop, self._limit)
         return runtime
+
+    def parts(self, kind: type[T]) -> list[T]:
+        """The objects of a class on all loops, for any thread."""
+        runtimes = tuple(self._by_loop.values())
+        parts = [runtime.parts.get(kind) for runtime in runtimes]
+        return [part for part in parts if isinstance(part, kind)]
 
     def resize(self, limit: int) -> None:
         """Change how many processes run at once on each loop, from any thread."""
@@ -86,18 +96,22 @@ class Runtimes:
     async def close(self) -> None:
         """Close all of them; again if that was cancelled.
 
-        Those of other loops are closed there, and not waited for: a loop may be blocked
-        by a call that waits for this one.
+        Those of other loops are closed there, and waited for a moment only: a loop may
+        be blocked by a call that waits for this one.
         """
         here = asyncio.get_running_loop()
         self._abandon(lambda loop: not loop.is_running())
+        elsewhere = []
         for loop in tuple(self._by_loop):
             if loop is not here and (runtime := self._by_loop.pop(loop, None)):
                 with suppress(RuntimeError):  # it was closed just now
-                    asyncio.run_coroutine_threadsafe(runtime.close(), loop)
+                    closing = asyncio.run_coroutine_threadsafe(runtime.close(), loop)
+                    elsewhere.append(asyncio.wrap_future(closing))
         if (runtime := self._by_loop.get(here)) is not None:
             await runtime.close()
             self._by_loop.pop(here, None)
+        if elsewhere:
+            await asyncio.wait(elsewhere, timeout=_ELSEWHERE_S)
 
     def _abandon(self, chosen: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
         for loop in filter(chosen, tuple(self._by_loop)):
@@ -107,6 +121,11 @@ class Runtimes:
     def forget(self) -> None:
         """In a fork: all of it is the parent's."""
         self._by_loop.clear()
+
+
+def _abandon_all(by_loop: dict[asyncio.AbstractEventLoop, Runtime]) -> None:
+    for runtime in tuple(by_loop.values()):
+        runtime.abandon()
 
 
 _systems: weakref.WeakSet[Runtimes] = weakref.WeakSet()

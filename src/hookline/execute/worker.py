@@ -1,13 +1,11 @@
 """Worker hooks: the program of a command hook, started once and kept warm.
 
-Each hook has up to ``pool`` processes; an event takes one that is idle, or waits its
-turn, which does not count against its timeout. A hang is a timeout like any other. A
-worker that dies or gives an invalid answer is replaced, and its event is run
-cold within the time that is left, so that no verdict is lost.
+Each hook has up to ``pool`` processes on an event loop; an event takes one that is
+idle, or waits its turn, which does not count against its timeout. A hang is a timeout
+like any other. A worker that dies or gives an invalid answer is replaced, and its event
+is run cold within the time that is left, so that no verdict is lost.
 
-The first answer is the handshake: until then nothing says that a program is a worker.
-If it stays silent, another process of it is sent an event that needs no work. If that
-is silent too, the program is no worker, and the hook fails long before its timeout.
+Processes on standby wait in the same pool (``standby.py``).
 """
 
 from __future__ import annotations
@@ -15,544 +13,451 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import weakref
-from collections.abc import Iterable
-from subprocess import SubprocessError
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from functools import partial
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from hookline._internal.log import logger
-from hookline.execute.child import ProcessSlots, run_process
+from hookline.execute.child import (
+    DRAIN_S,
+    GRACE_S,
+    Collector,
+    ProcessGroup,
+    ProcessSpec,
+    close_own,
+    run_process,
+    start,
+)
 from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
-from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.results import FailureCause
-from hookline.protocol.values import encode
-from hookline.settings.model import Stamp
+from hookline.protocol.values import decode, encode
+from hookline.settings.model import Approval, Stamp
 from hookline.trust.pins import NamedPaths, times_of
 
 from .answer import trimmed
-from .command import (
-    command_spec,
-    request_environment,
-    trace_environment,
-)
-from .runtime import Runtimes
-from .warm import (
-    Answer,
-    HandshakeError,
-    WarmProcess,
-    WorkerLostError,
-    WorkerOutputLimitError,
-    is_answer,
-)
+from .command import command_spec, request_environment, trace_environment
+from .runtime import Runtimes, Slots
 
-NO_HANDSHAKE = (
-    "did not answer the worker handshake: a script that answers one event and ends "
+NO_ANSWER = (
+    "did not answer as a worker: a script that answers one event and ends "
     'is "type": "command"; see docs/how-to/workers.md'
 )
 NO_COMMAND = (
     "answered as a worker when run as a command: see docs/how-to/workers.md#cold-runs"
 )
-HANDSHAKE_S = 10.0
-_HANDSHAKE_SHARE = 1 / 6
-"""Of the hook's timeout, if that is more: for workers that take long to start."""
-_SILENT_S = 60.0
-"""How long a program that is no worker is not asked again, unless it changes."""
 REPLACE_S = 1.0
 """How long a worker that was started ahead is gone; longer each time it dies again."""
 _MAX_REPLACE_S = 60.0
+_READ_SIZE = 64 * 1024
+_STDERR_BYTES = 16 * 1024
+_GROWTH = 6
+"""A byte takes up to six in JSON: ``\\u0000``."""
+_FRAME_BYTES = 4096
+"""Room for the rest of an answer."""
+_SPARE_BITS = 64 - 53
+"""An id is a whole number that JSON parsers of all languages keep exactly."""
 
 
-def handshake_limit_s(hook: RegisteredHook) -> float:
-    """How long a program may take for its first answer before it is given up."""
-    return max(HANDSHAKE_S, hook.config.timeout_ms / 1000 * _HANDSHAKE_SHARE)
+class FilesStamp:
+    """The files of a hook as they were before a process of it was started."""
 
-
-def handshake_input(call: HookCall) -> bytes:
-    """An event that no hook knows, with the fields that all events have."""
-    base = {name: call.input.get(name, "") for name in sorted(BASE_FIELDS)}
-    return encode(base | {"hook_event_name": "Handshake"})
-
-
-class WorkerPool:
-    """Up to ``pool`` workers of one hook in one directory."""
-
-    def __init__(self, hook: RegisteredHook, cwd: str, live: set[WarmProcess]) -> None:
-        self.places = ProcessSlots(hook.config.pool)
-        self._cwd = cwd
-        self._live = live
-        self._retired = False
-        self._idle: list[WarmProcess] = []
-        self._stamps: dict[WarmProcess, Stamp] = {}
-        self._known: Stamp | None = None
-        """The files of a process that has answered."""
-        self._silent: tuple[Stamp, float] | None = None
-        """The files of a program that is no worker, and until when it is not asked."""
-        self._lost = False
-        self._ahead: HookCall | None = None
-        """What it was started for ahead of events; None if events start it."""
-        self._replace_s = REPLACE_S
-        self._replace_timer: asyncio.TimerHandle | None = None
-        self._ending: set[asyncio.Task[None]] = set()
-        self._idle_timers: dict[asyncio.AbstractEventLoop, asyncio.TimerHandle] = {}
-        self._idle_s = hook.options.worker_idle_ms / 1000
-        self._belong_to(hook)
-
-    def keep_for(self, hook: RegisteredHook) -> None:
-        """Go on with the same hook as it was registered again.
-
-        Workers with other files than its approved ones are replaced when they are used.
-        """
-        if hook is not self._hook:
-            self._belong_to(hook)
-
-    def _belong_to(self, hook: RegisteredHook) -> None:
-        self._hook = hook
-        self._files = HookFiles(hook, self._cwd)
+    def __init__(self, hook: RegisteredHook, folder: str) -> None:
+        self.problem: str | None = None
+        self._stamp: Stamp
+        self._paths: tuple[str, ...] | None = None
         if hook.approval is not None:
-            hook.approval.when_changed(self._abandon_idle)
+            self.problem, self._stamp = hook.approval.check()
+            return
+        named = NamedPaths(hook.config, folder)
+        paths = (*named.roles, *named.listed)
+        # What is missing counts too: it may appear.
+        self._paths = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
+        self._stamp = tuple(map(times_of, self._paths))
 
-    def retire(self) -> None:
-        """Keep no worker any more: idle ones end now, from any thread, others later."""
-        self._retired = True
-        # Also for busy ones: they may be given back at this very moment.
-        for worker in tuple(self._stamps):
-            try:
-                worker.loop.call_soon_threadsafe(self._end_retired)
-            except RuntimeError:  # its event loop is closed
-                worker.abandon()
-                self._forget(worker)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has no process left."""
-        return not self._stamps and not self._ending
-
-    def _end_retired(self) -> None:
-        loop = asyncio.get_running_loop()
-        for worker in [one for one in self._idle if one.loop is loop]:
-            if self._claim(worker):
-                self._retire(worker)
-
-    def _claim(self, worker: WarmProcess) -> bool:
-        """Take it out of the idle ones; False if another thread was faster."""
-        try:
-            self._idle.remove(worker)
-        except ValueError:
+    def holds(self, hook: RegisteredHook) -> bool:
+        """Whether none of them was touched since then."""
+        if hook.approval is not None:
+            return hook.approval.unchanged_since(self._stamp)
+        if self._paths is None:
             return False
-        return True
+        return bool(self._stamp == tuple(map(times_of, self._paths)))
 
-    def take(self, call: HookCall) -> WarmProcess:
-        """An idle worker that is up to date, or a new one; raises ``OSError``.
 
-        That is a ``HandshakeError`` for a program that is no worker. Those of another
-        event loop are left to it: plain and async calls of one host have one each.
-        """
-        loop = asyncio.get_running_loop()
-        for worker in tuple(reversed(self._idle)):
-            is_own = worker.loop is loop
-            if (not is_own and worker.loop.is_running()) or not self._claim(worker):
-                continue
-            if is_own and self._is_current(worker) and worker.usable:
-                return worker
-            self._retire(worker)
-        return self._start(call)
+class KeptProcess:
+    """A worker, or a command on standby."""
 
-    def give_back(self, worker: WarmProcess) -> None:
-        """Keep a worker that has answered for the next event."""
-        if not worker.usable:
-            return
-        if self._retired:
-            self._retire(worker)
-            return
-        self._idle.append(worker)
-        if worker.loop not in self._idle_timers:
-            self._watch_idle(self._idle_s)
-
-    def is_known(self, worker: WarmProcess) -> bool:
-        """Whether a process with the same files has answered before."""
-        return self._known is not None and self._stamps.get(worker) == self._known
-
-    def know(self, worker: WarmProcess) -> None:
-        """Remember that it has answered."""
-        self._known = self._stamps.get(worker)
-        self._replace_s = REPLACE_S
-
-    async def shake_hands(
-        self, silent: WarmProcess, call: HookCall, env: bytes
-    ) -> None:
-        """Tell a slow hook from a program that is no worker, and give up on the latter.
-
-        Another process is asked: the silent one is busy, or does not read.
-        """
-        limit_s = handshake_limit_s(self._hook)
-        try:
-            other = self._start(call)
-        except HandshakeError as error:  # the same was found meanwhile
-            silent.give_up(error)
-            return
-        except (OSError, ValueError, SubprocessError):
-            return
-        stamp = self._stamps[other]
-        same = stamp == self._stamps.get(silent)
-        try:
-            await other.ask(handshake_input(call), env, limit_s / 2)
-            self.know(other)
-        except TimeoutError:
-            if same:
-                self._silent = stamp, time.monotonic() + _SILENT_S
-                silent.give_up(HandshakeError(limit_s))
-        except (WorkerLostError, WorkerOutputLimitError):
-            pass  # it answers what it does not know by dying: no proof either way
-        finally:
-            await other.kill()
-
-    def start_ahead(self, call: HookCall) -> None:
-        """Start a worker before the first event, and another whenever it is lost."""
-        self._ahead = call
-        if self._stamps:
-            return
-        self._lost = True  # until it is there
-        try:
-            self.give_back(self._start(call))
-        except (OSError, ValueError) as error:
-            logger.warning("worker %r could not be started: %s", self._hook.name, error)
-            self._replace_later()
-
-    def _replace_later(self) -> None:
-        if self._ahead is not None and self._replace_timer is None:
-            loop = asyncio.get_running_loop()
-            self._replace_timer = loop.call_later(self._replace_s, self._replace)
-            self._replace_s = min(2 * self._replace_s, _MAX_REPLACE_S)
-
-    def _replace(self) -> None:
-        self._replace_timer = None
-        if self._ahead is None or self._retired or self.lost_hook is None:
-            return
-        if self._hook.may_start:
-            logger.warning("worker %r is replaced: it is gone", self._hook.name)
-            self.start_ahead(self._ahead)
-        else:  # its files may be approved again
-            self._replace_later()
+    hook: RegisteredHook
+    key: Hashable
+    """What else an event must have in common with what it was started for."""
+    files: FilesStamp
 
     @property
-    def lost_hook(self) -> str | None:
-        """The name of the hook, if its worker is gone and no other was started yet."""
-        silent = self._silent is not None and time.monotonic() < self._silent[1]
-        return self._hook.name if (self._lost or silent) and not self._stamps else None
+    def is_usable(self) -> bool:
+        """Whether it can take an event."""
+        raise NotImplementedError
 
-    async def close(self) -> None:
-        """Wait for the workers that are busy, then end them all.
+    async def end(self) -> None:
+        """End it; it has no event."""
+        raise NotImplementedError
 
-        If it is cancelled, calling it again finishes the work.
-        """
-        taken = 0
-        try:
-            while taken < self._hook.config.pool:
-                await self.places.acquire()
-                taken += 1
-            self._retired = True  # those of other event loops end after their event
-            self._ahead = None
-            self._cancel_timers()
-            while self._idle:
-                self._retire(self._idle.pop())
-            if self._ending:
-                await asyncio.wait(self._ending)
-        finally:
-            for _ in range(taken):
-                self.places.release()
+    def abandon(self) -> None:
+        """Kill and reap it without the event loop."""
+        raise NotImplementedError
 
-    def _cancel_timers(self) -> None:
-        own = self._idle_timers.pop(asyncio.get_running_loop(), None)
-        for timer in (own, self._replace_timer):
-            if timer is not None:
-                timer.cancel()
 
-    def _is_current(self, worker: WarmProcess) -> bool:
-        """Whether the files are those that the worker was started with."""
-        stamp = self._stamps.get(worker)
-        return stamp is not None and self._files.unchanged_since(stamp)
+class ProcessPool:
+    """The processes that one event loop keeps for later events."""
 
-    def _abandon_idle(self) -> None:
-        """Kill the workers: they may have loaded other files than the approved ones."""
-        for worker in tuple(self._idle):
-            worker.abandon()
-            self._forget(worker)
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.is_closed = False
+        self.workers: dict[tuple[int, str], HookWorkers] = {}
+        self.waiting: dict[KeptProcess, float] = {}
+        """Those without an event, the oldest first, and when they end."""
+        self._live: set[KeptProcess] = set()
+        self._approvals: dict[int, Approval] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
-    def _start(self, call: HookCall) -> WarmProcess:
-        # Before the worker reads its files: no change after that is missed.
-        stamp = self._files.stamp()
-        self._refuse_silent(stamp)
-        spec = command_spec(self._hook, call, 0, warm=True)
-        worker = WarmProcess(spec, self._ended)
-        self._stamps[worker] = stamp
-        self._live.add(worker)
-        return worker
+    def add(
+        self,
+        process: KeptProcess,
+        hook: RegisteredHook,
+        key: Hashable,
+        files: FilesStamp,
+    ) -> None:
+        """Keep a process until it ends: ``remove`` is called then."""
+        process.hook, process.key, process.files = hook, key, files
+        self._live.add(process)
+        approval = hook.approval
+        if approval is not None and approval is not self._approvals.get(hook.serial):
+            self._approvals[hook.serial] = approval
+            approval.when_changed(partial(self._files_changed, hook.serial))
 
-    def _refuse_silent(self, stamp: Stamp) -> None:
-        if self._silent is not None:
-            found, until = self._silent
-            if found == stamp and time.monotonic() < until:
-                raise HandshakeError(handshake_limit_s(self._hook))
-            self._silent = None
+    def remove(self, process: KeptProcess) -> bool:
+        """Forget a process that has ended; whether it was waiting for an event."""
+        self._live.discard(process)
+        return self.waiting.pop(process, None) is not None
 
-    def _ended(self, worker: WarmProcess) -> None:
-        """A worker has ended, on its event loop."""
-        self._forget(worker)
-        if self._lost:
-            self._replace_later()
-
-    def _forget(self, worker: WarmProcess) -> None:
-        self._live.discard(worker)
-        self._stamps.pop(worker, None)
-        self._lost = worker.lost
-        self._claim(worker)
-
-    def _retire(self, worker: WarmProcess) -> None:
-        if worker.loop is not asyncio.get_running_loop():
-            worker.abandon()
-            self._forget(worker)
+    def wait(self, process: KeptProcess) -> None:
+        """Let it wait for the next event, unless it has ended or cannot be used."""
+        if self.is_closed or not process.is_usable:
+            self.end(process)
             return
-        task = asyncio.create_task(worker.end())
+        idle_s = process.hook.options.worker_idle_ms / 1000
+        self.waiting[process] = end_at = self.loop.time() + idle_s
+        if self._timer is None or self._timer.when() > end_at:
+            self._end_idle()
+
+    def of_hook(self, serial: int) -> list[KeptProcess]:
+        """Those of one hook that wait, for any thread."""
+        return [each for each in tuple(self.waiting) if each.hook.serial == serial]
+
+    def take(self, hook: RegisteredHook, key: Hashable) -> KeptProcess | None:
+        """One that was started for this, under the same files; others of it end."""
+        for process in reversed(tuple(self.waiting)):
+            if process.hook.serial == hook.serial and process.key == key:
+                if process.is_usable and process.files.holds(hook):
+                    del self.waiting[process]
+                    return process
+                self.end(process)
+        return None
+
+    def end(self, process: KeptProcess) -> None:
+        """End one that has no event, now or no longer."""
+        self.waiting.pop(process, None)
+        task = self.loop.create_task(process.end())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    def _watch_idle(self, delay: float) -> None:
-        # A timer of an event loop that is closed never fires.
-        left = {one: t for one, t in self._idle_timers.items() if not one.is_closed()}
-        loop = asyncio.get_running_loop()
-        self._idle_timers = left | {loop: loop.call_later(delay, self._end_idle)}
+    def end_waiting(self, processes: Iterable[KeptProcess]) -> None:
+        """End those of them that have no event."""
+        for process in processes:
+            if process in self.waiting:
+                self.end(process)
+
+    def retain(self, serials: frozenset[int]) -> None:
+        """End those that wait for events of other hooks."""
+        others = [each for each in self.waiting if each.hook.serial not in serials]
+        self.end_waiting(others)
+        for key in [key for key in self.workers if key[0] not in serials]:
+            self.workers.pop(key).stop_replacing()
+
+    def _files_changed(self, serial: int) -> None:
+        """They may have loaded other files than the approved ones; from any thread."""
+        with suppress(RuntimeError):  # its event loop is closed
+            self.loop.call_soon_threadsafe(self.end_waiting, self.of_hook(serial))
 
     def _end_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._idle_timers.pop(loop, None)
-        now = loop.time()
-        idle = [worker for worker in self._idle if worker.loop is loop]
-        for worker in idle:
-            if worker.idle_since + self._idle_s <= now and self._claim(worker):
-                self._retire(worker)
-        times = [one.idle_since for one in idle if one in self._idle]
-        if times:
-            self._watch_idle(max(min(times) + self._idle_s - now, 0.001))
+        if self._timer is not None:
+            self._timer.cancel()
+        time_now = self.loop.time()
+        self.end_waiting([each for each, at in self.waiting.items() if at <= time_now])
+        times = self.waiting.values()
+        self._timer = self.loop.call_at(min(times), self._end_idle) if times else None
+
+    async def close(self) -> None:
+        """End all of them; those that have an event finish it first."""
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.end_waiting(tuple(self.waiting))
+        for workers in tuple(self.workers.values()):
+            workers.stop_replacing()
+            await workers.all_idle()
+        while self._ending:
+            await asyncio.wait(self._ending)
+
+    def abandon(self) -> None:
+        """Kill all of them, without the event loop."""
+        self.is_closed = True
+        for process in tuple(self._live):
+            process.abandon()
 
 
-class HookFiles:
-    """The files whose change replaces a process: all that is pinned or named."""
-
-    def __init__(self, hook: RegisteredHook, cwd: str) -> None:
-        self._approval = hook.approval
-        self._named: tuple[str, ...] = ()
-        if hook.approval is None:
-            named = NamedPaths(hook.config, cwd)
-            paths = (*named.roles, *named.listed)
-            # What is missing counts too: it may appear.
-            self._named = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
-
-    def stamp(self) -> Stamp:
-        """Their state now."""
-        if self._approval is not None:
-            return self._approval.check()[1]
-        return tuple(map(times_of, self._named))
-
-    def unchanged_since(self, stamp: Stamp) -> bool:
-        """Whether none of them was touched since then."""
-        if self._approval is not None:
-            return self._approval.unchanged_since(stamp)
-        return bool(stamp == self.stamp())
-
-
-class WorkerExecutor(Executor):
-    """Keeps the workers of all hooks of one hook system."""
+class KeepingExecutor(Executor):
+    """An executor whose processes are kept by the runtimes of event loops."""
 
     def __init__(self, runtimes: Runtimes) -> None:
         self._runtimes = runtimes
-        self._pools: dict[tuple[int, str], WorkerPool] = {}
         self._kept: frozenset[int] | None = None
-        """The hooks whose workers are kept; None for all."""
-        self._retired: list[WorkerPool] = []
-        self._live: set[WarmProcess] = set()
-        self._host = os.getpid()
-        # The last resort: at exit, or if a system is dropped without dispose().
-        weakref.finalize(self, _abandon, self._live)
+        """The hooks whose processes are kept; None for all."""
 
-    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
-        """Ask a worker once; waiting for one does not count against the timeout."""
-        self._disown_after_fork()
-        pool = self._pool(hook, call)
-        async with pool.places, self._runtimes.here().slots:
-            return await _Request(pool, hook, call).run()
-
-    def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
-        """Start one worker for each hook ahead of its first event."""
-        for hook in hooks:
-            call = HookCall(hook.event, {"cwd": cwd, "session_id": ""})
-            self._pool(hook, call).start_ahead(call)
-
-    def processes(self) -> int:
-        """How many workers live."""
-        return len(self._live)
-
-    def lost_hooks(self) -> list[str]:
-        """The hooks whose worker is gone, and no other is there yet."""
-        names = (pool.lost_hook for pool in list(self._pools.values()))
-        return [name for name in names if name is not None]
-
-    async def close(self) -> None:
-        """End all workers; those that are busy finish first."""
-        self._disown_after_fork()
-        pools = (*self._pools.values(), *self._retired)
-        await asyncio.gather(*(pool.close() for pool in pools))
-        self._pools, self._retired = {}, []
+    def keeps(self, hook: RegisteredHook) -> bool:
+        """Whether its processes are kept; not of one that an event outlived."""
+        return self._kept is None or hook.serial in self._kept
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
-        """End the workers of all other hooks, from any thread; busy ones finish."""
-        kept = {hook.serial: hook for hook in hooks}
-        self._kept = frozenset(kept)
-        for pool in [pool for pool in self._retired if pool.has_ended]:
-            self._retired.remove(pool)
-        for key, pool in list(self._pools.items()):
-            if key[0] in kept:
-                pool.keep_for(kept[key[0]])
-            else:
-                self._retire(self._pools.pop(key))
-
-    def _disown_after_fork(self) -> None:
-        """In a fork of the host they are those of the host."""
-        if self._host != os.getpid():
-            self._host = os.getpid()
-            self._pools, self._retired = {}, []
-            for worker in tuple(self._live):
-                worker.abandon()  # signals nothing there
-            self._live.clear()
-
-    def _retire(self, pool: WorkerPool) -> WorkerPool:
-        self._retired.append(pool)
-        pool.retire()
-        return pool
-
-    def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
-        if self._kept is not None and hook.serial not in self._kept:
-            # An event that began before its hook was changed: one worker for it alone.
-            own = WorkerPool(hook, hook.project or call.cwd, self._live)
-            return self._retire(own)
-        key = (hook.serial, call.cwd)
-        pool = self._pools.get(key)
-        if pool is None:
-            # Another thread may have been faster.
-            new = WorkerPool(hook, hook.project or call.cwd, self._live)
-            pool = self._pools.setdefault(key, new)
-        return pool
+        """End the processes of all other hooks, from any thread; busy ones finish."""
+        self._kept = frozenset(hook.serial for hook in hooks)
+        for pool in self._runtimes.parts(ProcessPool):
+            with suppress(RuntimeError):  # its event loop is closed
+                pool.loop.call_soon_threadsafe(pool.retain, self._kept)
 
 
-class _Request:
-    """One event for one hook of a pool."""
+class Answer(Struct, frozen=True):
+    """A worker's answer to one request."""
 
-    def __init__(self, pool: WorkerPool, hook: RegisteredHook, call: HookCall) -> None:
-        self._pool = pool
-        self._hook = hook
-        self._call = call
-        self._started = time.perf_counter()
-        self._deadline = self._started + hook.config.timeout_ms / 1000
+    id: int
+    exit_code: int
+    stdout: str
+    stderr: str
 
-    async def run(self) -> RunEnd:
+
+_decode_answer = msgspec.json.Decoder(Answer).decode
+
+
+class WorkerLostError(Exception):
+    """The worker died or gave an invalid answer."""
+
+    def __init__(self, why: str, output: bytes = b"") -> None:
+        super().__init__(why)
+        self.output = output
+        """What it printed instead; for those who test it, never for a log."""
+
+
+class WorkerProcess(KeptProcess):
+    """A worker with its pipes; belongs to one event loop."""
+
+    def __init__(
+        self, spec: ProcessSpec, on_end: Callable[[WorkerProcess], None]
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.fault: WorkerLostError | None = None
+        """Why it cannot be used any more; None also if it was ended on purpose."""
+        self._on_end = on_end
+        self._limit = spec.max_output_bytes
+        self._is_open = True
+        self._id = 0
+        self._answer: asyncio.Future[RunEnd] | None = None
+        self._unsent = memoryview(b"")
+        self._is_writing = False
+        self._line = bytearray()
+        pid, pipes = start(spec)
+        self._stdin, self._stdout, stderr = pipes
         try:
-            worker = self._pool.take(self._call)
-        except HandshakeError as error:
-            return self._no_handshake(error.limit_s)
-        except (OSError, ValueError):
-            return await self._run_cold(reran=False)  # reports why it cannot start
-        try:
-            env = encode(
-                request_environment(self._hook, self._call)
-                | trace_environment(self._hook, self._call)
-            )
-            if worker.answered:
-                answer = await worker.ask(self._call.payload, env, self._left())
-            else:
-                answer = await self._ask_first(worker, env)
-        except HandshakeError as error:
-            await worker.terminate()
-            return self._no_handshake(error.limit_s)
-        except TimeoutError:
-            known = worker.answered or self._pool.is_known(worker)
-            await worker.terminate()
-            if not known:
-                return self._no_handshake(self._hook.config.timeout_ms / 1000)
-            return self._failed(FailureCause.TIMEOUT)
-        except WorkerOutputLimitError:
-            await worker.kill()
-            return RunEnd(
-                exit_code=0,
-                stdout_truncated=True,
-                truncated=True,
-                started=self._started,
-            )
-        except WorkerLostError as error:
-            self._warn(worker, error)
-            await worker.kill()
-            return await self._run_cold(reran=True)
-        except asyncio.CancelledError:
-            await worker.kill()
+            self.group = ProcessGroup(pid, self.loop, self._exited)
+        except OSError:
+            close_own(*pipes)
             raise
-        self._pool.give_back(worker)
-        return self._read(answer)
+        self._stderr = Collector(self.loop, stderr, _STDERR_BYTES, lambda: None)
+        self._stderr.watch()
+        self.loop.add_reader(self._stdout, self._readable)
 
-    async def _ask_first(self, worker: WarmProcess, env: bytes) -> Answer:
-        """Ask a process that has not answered yet; its silence is looked into."""
-        payload, watch = self._call.payload, None
-        wait_s = handshake_limit_s(self._hook) / 2
-        if not self._pool.is_known(worker) and 2 * wait_s < self._left():
-            watch = asyncio.create_task(self._look_into(worker, env, wait_s))
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can take a request."""
+        return self._is_open and self._answer is None and not self.group.reaped
+
+    async def ask(self, event_input: bytes, env: bytes, timeout_s: float) -> RunEnd:
+        """Send one request and wait for its answer.
+
+        Raises ``TimeoutError`` or ``WorkerLostError``; it cannot be used again then.
+        """
+        # Random, so that no answer can be written before its question.
+        self._id = int.from_bytes(os.urandom(8)) >> _SPARE_BITS
+        answer: asyncio.Future[RunEnd] = self.loop.create_future()
+        self._answer = answer
+        timer = self.loop.call_later(timeout_s, _expire, answer)
         try:
-            answer = await worker.ask(payload, env, self._left())
-            self._pool.know(worker)
+            self._unsent = memoryview(request_line(self._id, event_input, env))
+            self._write()
+            return await answer
         finally:
-            if watch is not None:
-                watch.cancel()
-                await asyncio.wait({watch})
-        return answer
+            timer.cancel()
+            self._answer = None
 
-    async def _look_into(self, worker: WarmProcess, env: bytes, wait_s: float) -> None:
-        await asyncio.sleep(wait_s)
-        await self._pool.shake_hands(worker, self._call, env)
+    async def end(self, input_s: float = DRAIN_S, grace_s: float = GRACE_S) -> None:
+        """Close its input; after these times SIGTERM and SIGKILL end its group."""
+        self._close()
+        try:
+            await self.group.wait_gone(input_s)
+            if not (input_s and self.group.reaped) and grace_s and self.group.lives():
+                self.group.terminate()
+                await self.group.wait_gone(grace_s)
+        finally:
+            if not (input_s and self.group.reaped):
+                self.group.kill()
+            self.group.release()
+        await self.group.wait_gone(DRAIN_S if self.group.lives() else 0)
 
-    def _no_handshake(self, limit_s: float) -> RunEnd:
-        # As a timeout: whoever has it block must not be let through by its kind.
-        error = f"timed out after {limit_s * 1000:g} ms: {NO_HANDSHAKE}"
-        return self._failed(FailureCause.TIMEOUT, error)
+    def abandon(self) -> None:
+        """Kill and reap it without the event loop."""
+        self._close()
+        self.group.abandon()
 
-    def _failed(self, cause: FailureCause, error: str | None = None) -> RunEnd:
-        return RunEnd(cause=cause, error=error, started=self._started)
+    def _write(self) -> None:
+        try:
+            self._unsent = self._unsent[os.write(self._stdin, self._unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lose("it does not read its input")
+            return
+        if self._unsent and not self._is_writing:
+            self.loop.add_writer(self._stdin, self._write)
+        elif self._is_writing and not self._unsent:
+            self.loop.remove_writer(self._stdin)
+        self._is_writing = bool(self._unsent)
 
-    def _warn(self, worker: WarmProcess, error: WorkerLostError) -> None:
-        known = worker.answered or self._pool.is_known(worker)
-        hint = "" if known else f"; it {NO_HANDSHAKE}"
-        logger.warning("worker %r is replaced: %s%s", self._hook.name, error, hint)
+    def _readable(self) -> None:
+        try:
+            piece = os.read(self._stdout, _READ_SIZE)
+        except BlockingIOError:
+            if self.group.reaped:  # another process holds its output open
+                self._lose("it ended")
+            return
+        except OSError:
+            piece = b""
+        answer = self._answer
+        if not piece:
+            self._lose("it ended")
+        elif answer is None or answer.done():
+            self._lose("unexpected output", piece)
+        else:
+            self._line += piece
+            if b"\n" in piece:
+                line, self._line = bytes(self._line), bytearray()
+                self._receive(line, answer)
+            elif len(self._line) > 2 * _GROWTH * self._limit + _FRAME_BYTES:
+                end = RunEnd(exit_code=0, stdout_truncated=True, truncated=True)
+                answer.set_result(end)
+                self._lose("its answer is too long")
 
-    async def _run_cold(self, *, reran: bool) -> RunEnd:
-        if self._left() <= 0:
-            return self._failed(FailureCause.TIMEOUT)
-        end = await run_process(command_spec(self._hook, self._call, self._left()))
-        end = structs.replace(end, started=self._started, reran=reran)
-        if end.cause is None and end.exit_code == 0 and is_answer(end.stdout):
-            return structs.replace(end, cause=FailureCause.OUTPUT, error=NO_COMMAND)
-        return end
-
-    def _read(self, answer: Answer) -> RunEnd:
-        limit = self._hook.options.max_output_bytes
-        stdout, out_cut = _within(answer.stdout, limit)
-        stderr, err_cut = _within(answer.stderr, limit)
-        return RunEnd(
-            exit_code=answer.exit_code,
+    def _receive(self, line: bytes, answer: asyncio.Future[RunEnd]) -> None:
+        try:
+            reply = _parse(line)
+        except ValueError as error:
+            self._lose(f"invalid answer: {error}", line)
+            return
+        if reply.id != self._id:
+            self._lose("answer to another request", line)
+            return
+        stdout, out_cut = _within(reply.stdout, self._limit)
+        stderr, err_cut = _within(reply.stderr, self._limit)
+        end = RunEnd(
+            exit_code=reply.exit_code,
             stdout=stdout,
             stderr=stderr,
             stdout_truncated=out_cut,
             truncated=out_cut or err_cut,
-            started=self._started,
         )
+        answer.set_result(end)
 
-    def _left(self) -> float:
-        return self._deadline - time.perf_counter()
+    def _lose(self, why: str, output: bytes = b"") -> None:
+        """Stop listening; a waiting caller gets the error."""
+        self.fault = WorkerLostError(why, output)
+        self._close()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(self.fault)
+        else:  # nobody will end it
+            self.group.kill()
+
+    def _exited(self) -> None:
+        # Its last output may be the answer.
+        while self._is_open:
+            self._readable()
+        self._on_end(self)
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._stdout)
+                self.loop.remove_writer(self._stdin)
+                self._stderr.close()
+            close_own(self._stdout, self._stdin)
+
+
+_LINE_ENDS = {
+    b"\xe2\x80\xa8": rb"\u2028",
+    b"\xe2\x80\xa9": rb"\u2029",
+    b"\xc2\x85": rb"\u0085",
+}
+
+
+def request_line(number: int, event_input: bytes, env: bytes) -> bytes:
+    """One request as it is sent: one line to the line readers of all languages.
+
+    Node ends a line at U+2028, others at U+0085; JSON allows both inside a text.
+    """
+    line = b'{"id":%d,"input":%b,"env":%b}\n' % (number, event_input, env)
+    if not line.isascii():
+        for character, escaped in _LINE_ENDS.items():
+            line = line.replace(character, escaped)
+    return line
+
+
+def is_answer(output: str) -> bool:
+    """Whether a command printed what only a worker says."""
+    if '"exit_code"' not in output:
+        return False
+    try:
+        document = decode(output)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "exit_code" in document
+
+
+def _expire(answer: asyncio.Future[RunEnd]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())
+
+
+def _parse(line: bytes) -> Answer:
+    if line.index(b"\n") != len(line) - 1:
+        raise ValueError("more output after the answer")
+    try:
+        return _decode_answer(line)
+    except msgspec.MsgspecError:
+        pass  # msgspec refuses lone surrogates, which are valid JSON
+    try:
+        return msgspec.convert(decode(line), Answer)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None
 
 
 def _within(text: str, limit: int) -> tuple[str, bool]:
@@ -564,6 +469,165 @@ def _within(text: str, limit: int) -> tuple[str, bool]:
     return trimmed(text) if text else "", False
 
 
-def _abandon(live: set[WarmProcess]) -> None:
-    for worker in tuple(live):
-        worker.abandon()
+class HookWorkers:
+    """The workers of one hook in one folder, on one event loop."""
+
+    def __init__(self, pool: ProcessPool, hook: RegisteredHook) -> None:
+        self.hook = hook
+        self.turns = Slots(hook.config.pool)
+        self.has_answered = False
+        self.processes: set[WorkerProcess] = set()
+        self._pool = pool
+        self._loss = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+        self._replace_s = REPLACE_S
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its worker ended by itself, and no other was started yet."""
+        return self._loss.is_set() and not self.processes
+
+    def take(self, call: HookCall) -> WorkerProcess:
+        """One that is idle and up to date, or a new one; raises ``OSError``."""
+        worker = self._pool.take(self.hook, call.cwd)
+        return worker if isinstance(worker, WorkerProcess) else self._start(call)
+
+    def give_back(self, worker: WorkerProcess, *, keep: bool) -> None:
+        """Take back one that has answered."""
+        self.has_answered, self._replace_s = True, REPLACE_S
+        if keep:
+            self._pool.wait(worker)
+        else:
+            self._pool.end(worker)
+
+    def start_ahead(self, call: HookCall) -> None:
+        """Start a worker before the first event, and another whenever it is lost."""
+        if self._keeping is None:
+            self._keeping = self._pool.loop.create_task(self._keep_one(call))
+
+    def stop_replacing(self) -> None:
+        """Start none ahead of events any more."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+
+    async def all_idle(self) -> None:
+        """Wait until none has an event."""
+        turns = 0
+        try:
+            while turns < self.hook.config.pool:
+                await self.turns.acquire()
+                turns += 1
+        finally:
+            for _ in range(turns):
+                self.turns.release()
+
+    async def _keep_one(self, call: HookCall) -> None:
+        while True:
+            # Its files may be approved again later.
+            if not self.processes and self.hook.may_start:
+                try:
+                    self._pool.wait(self._start(call))
+                except (OSError, ValueError) as error:
+                    name = self.hook.name
+                    logger.warning("worker %r could not be started: %s", name, error)
+            if self.processes:
+                await self._loss.wait()
+                logger.warning("worker %r is replaced: it is gone", self.hook.name)
+            await asyncio.sleep(self._replace_s)
+            self._replace_s = min(2 * self._replace_s, _MAX_REPLACE_S)
+
+    def _start(self, call: HookCall) -> WorkerProcess:
+        # Before the worker reads its files: no change after that is missed.
+        files = FilesStamp(self.hook, self.hook.project or call.cwd)
+        spec = command_spec(self.hook, call, 0, warm=True)
+        worker = WorkerProcess(spec, self._ended)
+        self._loss.clear()
+        self.processes.add(worker)
+        self._pool.add(worker, self.hook, call.cwd, files)
+        return worker
+
+    def _ended(self, worker: WorkerProcess) -> None:
+        self.processes.discard(worker)
+        self._pool.remove(worker)
+        if worker.fault is not None:
+            self._loss.set()
+
+
+class WorkerExecutor(KeepingExecutor):
+    """Asks the workers of all hooks of one hook system."""
+
+    async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
+        """Ask a worker once; waiting for one does not count against the timeout."""
+        runtime = self._runtimes.here()
+        pool = runtime.part(ProcessPool)
+        workers = self._workers(pool, hook, call)
+        async with workers.turns, runtime.slots:
+            started = time.perf_counter()
+            try:
+                worker = workers.take(call)
+            except (OSError, ValueError):
+                return await _run_cold(hook, call, started)  # reports why
+            env = request_environment(hook, call) | trace_environment(hook, call)
+            left_s = started + hook.config.timeout_ms / 1000 - time.perf_counter()
+            try:
+                end = await worker.ask(call.payload, encode(env), left_s)
+            except TimeoutError:
+                await worker.end(0)
+                problem = f"timed out after {hook.config.timeout_ms:g} ms: {NO_ANSWER}"
+                return RunEnd(
+                    cause=FailureCause.TIMEOUT,
+                    error=None if workers.has_answered else problem,
+                    started=started,
+                )
+            except WorkerLostError as error:
+                hint = "" if workers.has_answered else f"; it {NO_ANSWER}"
+                logger.warning("worker %r is replaced: %s%s", hook.name, error, hint)
+                await worker.end(0, 0)
+                end = await _run_cold(hook, call, started)
+                return structs.replace(end, reran=True)
+            except asyncio.CancelledError:
+                await worker.end(0, 0)
+                raise
+            workers.give_back(worker, keep=self.keeps(hook))
+            return structs.replace(end, started=started)
+
+    def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
+        """Start one worker for each hook ahead of its first event."""
+        pool = self._runtimes.here().part(ProcessPool)
+        for hook in hooks:
+            call = HookCall(hook.event, {"cwd": cwd, "session_id": ""})
+            self._workers(pool, hook, call).start_ahead(call)
+
+    def processes(self) -> int:
+        """How many workers live."""
+        return sum(len(workers.processes) for workers in self._all_workers())
+
+    def lost_hooks(self) -> list[str]:
+        """The hooks whose worker is gone, and no other is there yet."""
+        return [workers.hook.name for workers in self._all_workers() if workers.is_lost]
+
+    def _all_workers(self) -> list[HookWorkers]:
+        pools = self._runtimes.parts(ProcessPool)
+        return [workers for pool in pools for workers in tuple(pool.workers.values())]
+
+    def _workers(
+        self, pool: ProcessPool, hook: RegisteredHook, call: HookCall
+    ) -> HookWorkers:
+        workers = pool.workers.get((hook.serial, call.cwd))
+        if workers is None:
+            workers = HookWorkers(pool, hook)
+            if self.keeps(hook):
+                pool.workers[hook.serial, call.cwd] = workers
+        workers.hook = hook  # it may have been registered again
+        return workers
+
+
+async def _run_cold(hook: RegisteredHook, call: HookCall, started: float) -> RunEnd:
+    """Run the program as a command, in the time that is left."""
+    left_s = started + hook.config.timeout_ms / 1000 - time.perf_counter()
+    if left_s <= 0:
+        return RunEnd(cause=FailureCause.TIMEOUT, started=started)
+    end = await run_process(command_spec(hook, call, left_s))
+    if end.cause is None and end.exit_code == 0 and is_answer(end.stdout):
+        end = structs.replace(end, cause=FailureCause.OUTPUT, error=NO_COMMAND)
+    return structs.replace(end, started=started)

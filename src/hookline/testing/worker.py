@@ -24,23 +24,17 @@ from hookline.execute.command import (
     command_spec,
     request_environment,
 )
-from hookline.execute.warm import (
-    Answer,
-    WarmProcess,
+from hookline.execute.watchdog import group_lives
+from hookline.execute.worker import (
+    NO_ANSWER,
+    NO_COMMAND,
     WorkerLostError,
-    WorkerOutputLimitError,
+    WorkerProcess,
     is_answer,
     request_line,
 )
-from hookline.execute.watchdog import group_lives
-from hookline.execute.worker import (
-    HANDSHAKE_S,
-    NO_COMMAND,
-    NO_HANDSHAKE,
-    handshake_input,
-)
 from hookline.plan import HookCall, RegisteredHook, RunEnd
-from hookline.protocol.inputs import base_fields
+from hookline.protocol.inputs import BASE_FIELDS, base_fields
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import decode, encode
 from hookline.protocol.verdict import Word, hook_verdict
@@ -48,6 +42,7 @@ from hookline.protocol.verdict import Word, hook_verdict
 from .run import CaseResult
 from .tester import event_input
 
+_ANSWER_S = 10.0
 _BURST, _BURST_S = 200, 20.0
 _BIG = 1_000_000
 _SUSPICIOUS_S, _ENDS_S, _MORE_S = 2.0, 5.0, 1.0
@@ -109,7 +104,7 @@ class _Subject:
     def __init__(self, hook: RegisteredHook, cwd: str) -> None:
         self.hook = hook
         self._cwd = cwd
-        self._process: WarmProcess | None = None
+        self._process: WorkerProcess | None = None
 
     def call(self, text: str = "", path: str = "notes.txt") -> HookCall:
         """An event of the hook's that holds a text."""
@@ -131,33 +126,38 @@ class _Subject:
     def environment(self, call: HookCall) -> bytes:
         return encode(request_environment(self.hook, call))
 
-    def process(self) -> WarmProcess:
+    def process(self) -> WorkerProcess:
         """The one that has answered so far, or a new one."""
-        if self._process is not None and not self._process.usable:
+        if self._process is not None and not self._process.is_usable:
             fault = self._process.fault or WorkerLostError("it ended")
             self._process = None
             raise _broken(fault)
         if self._process is None:
             spec = command_spec(self.hook, self.call(), 0, warm=True)
             try:
-                self._process = WarmProcess(spec, lambda _: None)
+                self._process = WorkerProcess(spec, lambda _: None)
             except (OSError, ValueError, SubprocessError) as error:
                 problem = f"could not be started: {error}"
                 raise _BrokenRuleError(problem, "life-of-a-worker") from error
         return self._process
 
-    async def ask(self, call: HookCall) -> Answer:
+    async def ask(self, call: HookCall) -> RunEnd:
         """The answer to one event."""
         return await self.send(call.payload, self.environment(call))
 
-    async def send(self, payload: bytes, env: bytes) -> Answer:
+    async def send(self, payload: bytes, env: bytes) -> RunEnd:
         """The answer to one request."""
         process = self.process()
         try:
-            return await process.ask(payload, env, HANDSHAKE_S)
-        except (TimeoutError, WorkerLostError, WorkerOutputLimitError) as error:
+            end = await process.ask(payload, env, _ANSWER_S)
+        except (TimeoutError, WorkerLostError) as error:
             await self.end()
             raise _broken(error) from error
+        if end.truncated:
+            await self.end()
+            problem = "its answer is longer than maxOutputBytes"
+            raise _BrokenRuleError(problem, "answers")
+        return end
 
     async def run_to_the_end(self, limit_s: float) -> tuple[RunEnd, int]:
         """Another process: one request, whose id is returned, then no more input."""
@@ -170,14 +170,12 @@ class _Subject:
         """Kill the process; the next request gets another one."""
         if self._process is not None:
             process, self._process = self._process, None
-            await process.kill()
+            await process.end(0, 0)
 
 
 def _broken(error: Exception) -> _BrokenRuleError:
-    if isinstance(error, WorkerOutputLimitError):
-        return _BrokenRuleError("its answer is longer than maxOutputBytes", "answers")
     if not isinstance(error, WorkerLostError):
-        problem = f"expected an answer within {HANDSHAKE_S:g} s, got none"
+        problem = f"expected an answer within {_ANSWER_S:g} s, got none"
         return _BrokenRuleError(problem, "answers")
     came = (
         f": {_shown(error.output.decode('utf-8', 'replace'))}" if error.output else ""
@@ -198,7 +196,7 @@ def _last_line(output: str) -> str:
 async def _answers_first(subject: _Subject) -> None:
     call, process = subject.call(), subject.process()
     env = subject.environment(call)
-    asking = asyncio.ensure_future(process.ask(call.payload, env, HANDSHAKE_S))
+    asking = asyncio.ensure_future(process.ask(call.payload, env, _ANSWER_S))
     try:
         await asyncio.wait({asking}, timeout=_SUSPICIOUS_S)
         if asking.done() and asking.exception() is None:
@@ -217,10 +215,10 @@ async def _answers_first(subject: _Subject) -> None:
             await subject.end()
     error = None if asking.cancelled() else asking.exception()
     if asking.cancelled() or error is not None:
-        raise _no_handshake(error, outcome, number)
+        raise _no_answer(error, outcome, number)
 
 
-def _no_handshake(
+def _no_answer(
     error: BaseException | None, outcome: RunEnd, number: int
 ) -> _BrokenRuleError:
     """Say what the program does instead of answering."""
@@ -236,7 +234,7 @@ def _no_handshake(
         what += f" (exit status {outcome.exit_code})"
     what += f"; stdout: {_shown(outcome.stdout)}" if outcome.stdout else ""
     what += f"; stderr: {_last_line(outcome.stderr)}" if outcome.stderr else ""
-    problem = NO_HANDSHAKE.partition(":")[0]
+    problem = NO_ANSWER.partition(":")[0]
     return _BrokenRuleError(f"{problem}: {what}", "common-mistakes")
 
 
@@ -276,10 +274,12 @@ async def _ignores_unknown_keys(subject: _Subject) -> None:
 
 async def _answers_an_unknown_event(subject: _Subject) -> None:
     call = subject.call()
+    base = {name: call.input.get(name, "") for name in sorted(BASE_FIELDS)}
+    unknown = encode(base | {"hook_event_name": "Unknown"})
     try:
-        await subject.send(handshake_input(call), subject.environment(call))
+        await subject.send(unknown, subject.environment(call))
     except _BrokenRuleError as error:
-        raise _BrokenRuleError(error.problem, "handshake", warning=True) from error
+        raise _BrokenRuleError(error.problem, "requests", warning=True) from error
 
 
 async def _prints_only_answers(subject: _Subject) -> None:
@@ -292,10 +292,8 @@ async def _prints_only_answers(subject: _Subject) -> None:
 
 async def _works_as_a_command(subject: _Subject) -> None:
     hook, call = subject.hook, subject.call(path=".env")
-    answer = await subject.ask(call)
-    end = RunEnd(exit_code=answer.exit_code, stdout=answer.stdout, stderr=answer.stderr)
-    warm = _verdict(read_end(hook, end))
-    end = await run_process(command_spec(hook, call, HANDSHAKE_S))
+    warm = _verdict(read_end(hook, await subject.ask(call)))
+    end = await run_process(command_spec(hook, call, _ANSWER_S))
     cold = _verdict(read_end(hook, end))
     if is_answer(end.stdout):
         cold = f"nothing ({NO_COMMAND.partition(':')[0]})"
@@ -314,13 +312,13 @@ def _verdict(result: HookExecutionResult) -> str:
 async def _ends_when_terminated(subject: _Subject) -> None:
     process, call = subject.process(), subject.call()
     env = subject.environment(call)
-    asking = asyncio.ensure_future(process.ask(call.payload, env, HANDSHAKE_S))
+    asking = asyncio.ensure_future(process.ask(call.payload, env, _ANSWER_S))
     await asyncio.wait(
         {asking}, timeout=0.01
     )  # in the middle of it, if it takes longer
-    children = _descendants(process.pid)
+    children = _descendants(process.group.pid)
     try:
-        ended = await _ends_by_sigterm(process.pid)
+        ended = await _ends_by_sigterm(process.group.pid)
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
