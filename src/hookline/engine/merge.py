@@ -52,7 +52,7 @@ def aggregate(
     if not results:  # no condition was true
         return make_empty_success_result()
     outputs: list[HookOutput] = []
-    others: list[HookOutput] = []
+    open_outputs: list[HookOutput] = []
     closing: list[HookOutput] = []
     errors: list[HookError] = []
     success = True
@@ -62,7 +62,7 @@ def aggregate(
         success = success and result.success
         if result.output is not None:
             outputs.append(result.output)
-            (closing if result.closed else others).append(result.output)
+            (closing if result.closed else open_outputs).append(result.output)
         if result.cause is not None:
             error = HookError(
                 stage=Stage.EXECUTION,
@@ -74,7 +74,7 @@ def aggregate(
     final = None
     if outputs:
         # Later outputs win: nothing reopens what a policy closed.
-        by_weight = [*others, *closing]
+        by_weight = [*open_outputs, *closing]
         merged = merge_outputs(by_weight, TRAITS[event].merge, tool_selection)
         final = _with_whole_change(merged, by_weight, event, event_input)
     return AggregatedHookResult(

@@ -34,13 +34,7 @@ from hookline.protocol.results import (
     process_common_hook_output_fields,
 )
 from hookline.settings.load import Settings
-from hookline.settings.model import (
-    Dialect,
-    HookMode,
-    HookType,
-    OnFailure,
-    TrustStatus,
-)
+from hookline.settings.model import Dialect, HookMode, HookType, OnFailure, TrustStatus
 
 from .breaker import CircuitBreaker
 from .merge import merge_outputs
@@ -49,12 +43,8 @@ Executors = Mapping[HookType, Executor]
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _OBSERVE, _ENFORCE, _OWN_DIALECT = HookMode.OBSERVE, HookMode.ENFORCE, Dialect.HOOKLINE
-_CRASH, _TIMEOUT, _CHANGED = (
-    FailureCause.CRASH,
-    FailureCause.TIMEOUT,
-    FailureCause.CHANGED,
-)
-_BLOCK = OnFailure.BLOCK
+_CRASH, _CHANGED, _BLOCK = FailureCause.CRASH, FailureCause.CHANGED, OnFailure.BLOCK
+_TIMEOUT = FailureCause.TIMEOUT
 _ENDS = (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
@@ -71,8 +61,8 @@ async def run_hook(
         if changed is not None:
             error = f"{changed}: review it with 'hookline trust'"
             result = refused(hook, _CHANGED, error)
-        elif (refusal_result := refusal(hook, call, breaker)) is not None:
-            result = refusal_result
+        elif (result := refusal(hook, call, breaker)) is not None:
+            pass  # too deep, or it keeps timing out
         elif executor is None:
             error = (
                 f'hooks of "type": "{config.type}" cannot run on {call.event}: '
@@ -220,9 +210,9 @@ def failed_event(
     name = next(strict, None)
     is_unseen = isinstance(error, EncodingError) and TRAITS[event].can_block
     if name is not None or always or is_unseen:
-        whose = "Hookline" if name is None else f"the policy of hook {name!r}"
+        policy = "Hookline" if name is None else f"the policy of hook {name!r}"
         failure = f"{stage.value} failed ({envelope.errors[0].message})"
-        output = closed_output(event, f"Blocked by {whose}: {failure}")
+        output = closed_output(event, f"Blocked by {policy}: {failure}")
         envelope = structs.replace(envelope, final_output=output, all_outputs=[output])
     return process_common_hook_output_fields(envelope, event)
 

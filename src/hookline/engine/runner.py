@@ -38,18 +38,15 @@ MAX_BACKGROUND = 64
 _RECHECKED = frozenset({Chain.TOOL_INPUT, Chain.LLM_REQUEST})
 _IN_ONE_STEP = frozenset({HookType.RULE, HookType.CEDAR})
 # On Python 3.11 finding a member in its enum costs more than a call.
-_CLAUDE, _COMMAND, _AFTER_MODEL = (
-    Dialect.CLAUDE,
-    HookType.COMMAND,
-    HookEventName.AfterModel,
-)
+_CLAUDE, _COMMAND = Dialect.CLAUDE, HookType.COMMAND
+_AFTER_MODEL = HookEventName.AfterModel
 
 
 class _Run(Struct):
     """A hook, what it was shown, and its result."""
 
     hook: RegisteredHook
-    shown: EventInput
+    event_input: EventInput
     result: HookExecutionResult
 
     @property
@@ -68,7 +65,8 @@ class _Run(Struct):
 
     def changes(self, chain: Chain) -> Changes:
         """What it gives for each key of what it was shown."""
-        return {} if self.output is None else changes_of(self.output, self.shown, chain)
+        output = self.output
+        return {} if output is None else changes_of(output, self.event_input, chain)
 
 
 class _Background:
@@ -99,11 +97,7 @@ class HookRunner:
             runs = await self._run_chain(plan, call, chain)
         else:
             hooks = [hook for hook in plan.hooks if _is_met(hook, call)]
-            results = await self._run_together(hooks, call)
-            runs = [
-                _Run(hook, call.input, result)
-                for hook, result in zip(hooks, results, strict=True)
-            ]
+            runs = await self._run_together(hooks, call)
             if any(
                 run.output and chain in run.output.hook_specific_output for run in runs
             ):
@@ -215,24 +209,24 @@ class HookRunner:
 
     async def _run_together(
         self, hooks: list[RegisteredHook], call: HookCall
-    ) -> list[HookExecutionResult]:
+    ) -> list[_Run]:
+        async def run(hook: RegisteredHook) -> _Run:
+            return _Run(hook, call.input, await self._run_hook(hook, call))
+
         # What waits for nothing needs no task of its own.
-        results = {
-            hook: await self._run_hook(hook, call)
+        runs = {
+            hook: await run(hook)
             for hook in hooks
             if hook.config.type in _IN_ONE_STEP or hook.config.is_async
         }
-        waiting = [hook for hook in hooks if hook not in results]
+        waiting = [hook for hook in hooks if hook not in runs]
         if len(waiting) == 1:
-            results[waiting[0]] = await self._run_hook(waiting[0], call)
+            runs[waiting[0]] = await run(waiting[0])
         elif waiting:
             async with asyncio.TaskGroup() as group:
-                tasks = {
-                    hook: group.create_task(self._run_hook(hook, call))
-                    for hook in waiting
-                }
-            results |= {hook: task.result() for hook, task in tasks.items()}
-        return [results[hook] for hook in hooks]
+                tasks = {hook: group.create_task(run(hook)) for hook in waiting}
+            runs |= {hook: task.result() for hook, task in tasks.items()}
+        return [runs[hook] for hook in hooks]
 
     async def _run_chain(
         self, plan: HookPlan, call: HookCall, chain: Chain
@@ -261,16 +255,16 @@ class HookRunner:
             for key, value in by_hook.items():
                 if key not in changes or same_json(changes[key], value):
                     continue
-                again = await self._run_hook(run.hook, call.with_input(so_far))
+                result = await self._run_hook(run.hook, call.with_input(so_far))
                 warning = (
                     f"hooks {owners[key]!r} and {run.hook.name!r} disagree on "
                     f"{chain}.{'.'.join(key)}: the later one ran again on the value of "
                     'the earlier one; put both into a "sequential" group to run them '
                     "in this order from the start"
                 )
-                warnings = (*again.warnings, warning)
-                run.shown = so_far
-                run.result = structs.replace(again, warnings=warnings)
+                warnings = (*result.warnings, warning)
+                run.event_input = so_far
+                run.result = structs.replace(result, warnings=warnings)
                 by_hook = run.changes(chain)
                 break
             changes |= by_hook
@@ -289,10 +283,10 @@ class HookRunner:
         have_seen: set[RegisteredHook] = set()
         for run in runs:  # with its own changes
             outputs = [] if run.output is None else [run.output]
-            shown = final_input(run.shown, outputs, chain)
-            if same_json(shown.get(chain), final.get(chain)):
+            seen_input = final_input(run.event_input, outputs, chain)
+            if same_json(seen_input.get(chain), final.get(chain)):
                 have_seen.add(run.hook)
-        again = call.with_input(final, recheck=True)
+        recheck = call.with_input(final, recheck=True)
         hooks = [
             hook
             for hook in plan.hooks
@@ -300,16 +294,16 @@ class HookRunner:
             and hook.config.mode is not HookMode.OBSERVE
             and not hook.config.is_async
             and hook not in have_seen
-            and _is_met(hook, again)  # it may have been false before
+            and _is_met(hook, recheck)  # it may have been false before
         ]
         return [
             structs.replace(
-                result,
-                output=verdict_part(result.output),
+                run.result,
+                output=verdict_part(run.result.output),
                 recheck=True,
                 user_message=None,
             )
-            for result in await self._run_together(hooks, again)
+            for run in await self._run_together(hooks, recheck)
         ]
 
 

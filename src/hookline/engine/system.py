@@ -95,9 +95,8 @@ class HookSystem:
         settings have changed, and if so, is answered by the new ones.
         """
         if not hasattr(config, "refuse_second_system"):
-            got = type(config).__name__
             hint = "write HookSystem(config), with config = Config.load()"
-            raise TypeError(f"expected a Config, got {got}: {hint}")
+            raise TypeError(f"expected a Config, got {type(config).__name__}: {hint}")
         config.refuse_second_system()
         self._config = config
         self._bus = _checked_bus(message_bus)
@@ -186,12 +185,11 @@ class HookSystem:
         handler = HookEventHandler(self._pipeline(settings, self._registry))
         if self._follows and self._watch is not None:
             handler.refresh = self._watch.refresh
+        self._handler, self._loop = handler, asyncio.get_running_loop()
         if self._bus is not None:
             handler.listen(self._bus)
-        self._handler = handler
-        if self._bus is None:  # it may have to be asked again
+        else:  # a bus may have to be asked again
             self._config.ready_handler = handler
-        self._loop = asyncio.get_running_loop()
         self._start_ahead()
 
     def _start_ahead(self) -> None:
@@ -405,9 +403,9 @@ class HookSystem:
         Events in flight finish with it. Raises ``UnknownHookError`` if it is not
         registered.
         """
-        known = None if event is None else HookEventName.of(event)
+        event_name = None if event is None else HookEventName.of(event)
         with self._changing:
-            self._registry.remove_function(function, known)
+            self._registry.remove_function(function, event_name)
 
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off."""
@@ -440,12 +438,14 @@ def _count_active(registry: HookRegistry, settings: Settings) -> int:
 
 def _checked_bus(bus: Any) -> HookBus | None:
     kinds = (("subscribe", "publish"), ("serve", "request", "settled"))
-    has = [all(callable(getattr(bus, name, None)) for name in kind) for kind in kinds]
-    if isinstance(bus, type) or (bus is not None and not any(has)):
+    is_bus = any(
+        all(callable(getattr(bus, method, None)) for method in methods)
+        for methods in kinds
+    )
+    if isinstance(bus, type) or not (bus is None or is_bus):
         expected = "expected an object with subscribe() and publish()"
         raise TypeError(f"message_bus: {expected}, got {bus!r:.80}")
-    checked: HookBus | None = bus
-    return checked
+    return bus  # type: ignore[no-any-return] # just checked
 
 
 def _build_registry(settings: Settings) -> tuple[HookRegistry, Exception | None]:
