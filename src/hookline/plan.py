@@ -38,11 +38,15 @@ depth_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
 _MAX_DIGITS = 9
 
 
+def depth_outside() -> int:
+    """How deep this process is nested in hooks, as it was started."""
+    text = os.environ.get(DEPTH_VARIABLE, "")
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
+
+
 def current_depth() -> int:
     """How deep the caller is nested in hooks: in processes, and in this one."""
-    text = os.environ.get(DEPTH_VARIABLE, "")
-    outside = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
-    return max(outside, depth_inside.get())
+    return max(depth_outside(), depth_inside.get())
 
 
 class UnapprovedModuleError(ImportError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
 from logging import DEBUG, INFO, WARNING
@@ -29,7 +29,7 @@ from hookline._internal.log import (
 )
 from hookline.config import Config
 from hookline.errors import JournalError
-from hookline.plan import HookCall, HookPlan, current_depth
+from hookline.plan import HookCall, HookPlan, depth_inside, depth_outside
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import Fields, base_fields
 from hookline.protocol.results import (
@@ -90,6 +90,7 @@ class Observers:
     ) -> None:
         """Raises ``TypeError`` and ``HooklineError`` for what cannot observe."""
         self.config = config
+        self.depth = depth_outside()  # looking it up takes a microsecond
         self.reporter = Reporter(debug_logger)
         self.recorder: Recorder | None = None
         self.on_late = partial(self._tell_late, None)
@@ -195,7 +196,7 @@ class ObservedEvent(Struct):
     call: HookCall | None = None
     """What the hooks saw; None where no hook saw the event."""
     plan: HookPlan | None = None
-    hook_results: list[HookExecutionResult] = []
+    hook_results: Sequence[HookExecutionResult] = ()
     result: ProcessedHookResult | None = None
     """None while it goes on, and if it is cancelled."""
     telemetry: EventTelemetry | None = None
@@ -237,7 +238,8 @@ class ObservedEvent(Struct):
             config.working_dir,
             config.transcript_path if transcript is None else transcript,
         )
-        call = HookCall(self.event, base | fields, current_depth())
+        depth = max(self.observers.depth, depth_inside.get())
+        call = HookCall(self.event, base | fields, depth)
         call.telemetry, call.on_late = self.telemetry, self.observers.on_late
         return call
 
