@@ -94,15 +94,15 @@ def test_only_plain_commands_are_started_without_bash(
     env = {"PWD": folder, "PATH": f"{folder}/sub:/usr/bin:/bin"}
     env["HOOKLINE_PROJECT_DIR"] = folder
     for command in PLAIN["direct" if is_direct else "by_bash"]:
-        assert (direct_start(command, folder, env) is not None) is is_direct, command
+        assert (direct_start(command, env) is not None) is is_direct, command
     only_sub = {**env, "PATH": f"{folder}/sub"}
-    assert direct_start("cat", folder, only_sub) is None
+    assert direct_start("cat", only_sub) is None
 
 
 @given(st.text(alphabet="ab$\"' {}_./-=;*~\\#&|", max_size=12))
 def test_nothing_that_needs_bash_is_started_without_it(text: str) -> None:
     """The arguments are those that bash would pass."""
-    program = direct_start(f"cat {text}", "/", {"PWD": "/", "PATH": "/usr/bin:/bin"})
+    program = direct_start(f"cat {text}", {"PATH": "/usr/bin:/bin"})
     if program is not None:
         assert not set(text) & set("$'{};*~\\#&|")
         printed = subprocess.run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import signal
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ MAX_WARNING_BYTES = 4 * 1024
 
 _NOT_STARTED = (126, 127)
 _CUT = "[...]"
+_SAMPLE = 64 * 1024
+_STILL_OPEN = "another process held its output open after it exited"
 
 _MARKS = (  # UTF-32 first: its mark starts with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -34,22 +37,25 @@ _MARKS = (  # UTF-32 first: its mark starts with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# What a terminal or an encoding puts in front of an answer, unseen by its author.
-_SEQUENCES = (  # "{" may end one, but then starts an answer
-    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-z|}~]?+|\x1b[ -/]++[0-z|}~]|\x1b[0-Z\\^-z|}~]"
-    r"|(?:\x1b\]|\x9d)[^\x00-\x1f\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"
-)
+# What may stand before an answer, unseen by its author: sequences of a terminal (a "{"
+# would end one, but then starts an answer), control characters, blanks and symbols.
 _UNSEEN = (
-    rf"{_SEQUENCES}|[\x00-\x09\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160]"
-    r"|[\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000]"
-    r"|[\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffd\U000e0000-\U000e0fff]"
+    r"(?:\x1b\]|\x9d)[^\x00-\x1f\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-z|}~]?+|\x1b[ -/]*+[0-z|}~]"
+    r"|[^\w!-~\r\n]|[\u115f\u1160\u3164\uffa0]"
 )
-_ESCAPED = r"\\(?:[bfnrt]|u(?:00[0-2][0-9A-Fa-f]|200[0-9A-Fa-f]|feff|FEFF))"
+_ESCAPED = r"\\(?:[bfnrt]|u(?:00[0-2]|200)\w|u(?i:feff))"
 _STARTS_AN_OBJECT = (
-    rf'(?:{_UNSEEN}|[\r\n])*+(?:\{{|"(?:{_UNSEEN}|{_ESCAPED})*+(?:\{{|\\u007[Bb]))'
+    rf"(?:{_UNSEEN}|[\r\n])*+"
+    rf'(?:\{{|"(?:{_UNSEEN}|{_ESCAPED})*+(?:\{{|\\u007[bB]))'
 )
 _HOLDS_AN_OBJECT = rf"""(?m:(?:^|\r)(?:{_UNSEEN}|b?['"`]|[\[\\])*+\{{\\*+["'])"""
-_SAMPLE = 64 * 1024
+
+_ODD_REASONS = (
+    *("can't open file", "command not found", "syntax error"),
+    *("\r", "usage:", "/dev/tty"),
+)
+"""In the reason of a block that the script hardly wrote itself."""
 
 
 def read_end(
@@ -95,57 +101,11 @@ def read_end(
     return result if end.answer is None else with_output(result, end.answer)
 
 
-def read_streams(hook: RegisteredHook, end: RunEnd) -> RunEnd:
-    """Add the answer, or what is wrong, by the table of exit codes and streams."""
-    if end.cause is not None:
-        if end.error is not None:
-            return end
-        assert end.cause is FailureCause.TIMEOUT  # others say what went wrong
-        error = f"timed out after {hook.config.timeout_ms:g} ms"
-        return _hinted(hook, structs.replace(end, error=error))
-    if end.exit_code == 0:
-        return _read_stdout(hook, end)
-    if end.exit_code == EXIT_BLOCK:
-        reason = shortened(end.stderr) or BLOCKED_BY_HOOK
-        answer = {"decision": "deny", "reason": reason}
-        no_reason = end.stdout and (not end.stderr or end.stdout[0] == "{")
-        if no_reason or any(mark in end.stderr for mark in _ODD):
-            end = _hinted(hook, end)
-        return structs.replace(end, answer=answer)
-    cause = FailureCause.SPAWN if end.exit_code in _NOT_STARTED else FailureCause.CRASH
-    end = structs.replace(end, cause=cause, error=_describe(end.exit_code))
-    if end.stderr:
-        warning = f"Warning: {_tail(end.stderr)}"
-        answer = {"decision": "allow", "systemMessage": warning}
-        end = structs.replace(end, answer=answer)
-    return _hinted(hook, end)
-
-
-_ODD = (
-    "can't open file",
-    "command not found",
-    "syntax error",
-    "\r",
-    "usage:",
-    "/dev/tty",
-)
-"""In the reason of a block that the script hardly wrote itself."""
-
-
-def _hinted(hook: RegisteredHook, end: RunEnd) -> RunEnd:
-    from .hints import hint_about  # most runs end as they should
-
-    hint = hint_about(hook, end)
-    if hint is None:
-        return end
-    return structs.replace(end, warnings=(*end.warnings, hint))
-
-
 def with_output(
-    result: HookExecutionResult, said: dict[str, Any]
+    result: HookExecutionResult, answer: dict[str, Any]
 ) -> HookExecutionResult:
     """Add the hook's output, read for its event."""
-    output, warnings = read_output(said, result.event_name)
+    output, warnings = read_output(answer, result.event_name)
     if output.system_message:
         message = shortened(output.system_message)
         output = structs.replace(output, system_message=message)
@@ -153,64 +113,70 @@ def with_output(
         error = f"gave an answer that cannot be read: {output.unreadable}"
         cause = FailureCause.OUTPUT
         result = structs.replace(result, success=False, cause=cause, error=error)
-    return structs.replace(
-        result, output=output, raw_output=said, warnings=(*result.warnings, *warnings)
-    )
+    warnings = (*result.warnings, *warnings)
+    return structs.replace(result, output=output, raw_output=answer, warnings=warnings)
 
 
-def as_text(stream: bytes) -> str:
-    """Decode a complete stream and trim it; a byte order mark says how."""
-    encoding = "utf-8"
-    if stream[:1] in {b"\xff", b"\xfe", b"\x00"}:
-        for mark, encoding in _encodings(stream):
-            try:
-                return trimmed(stream[len(mark) :].decode(encoding))
-            except UnicodeDecodeError:
-                continue
-    return trimmed(stream.decode(encoding, "replace"))
-
-
-def trimmed(text: str) -> str:
-    """A text without what surrounds it, byte order marks included."""
-    return text.strip().strip("\ufeff").strip()
-
-
-def _encodings(stream: bytes) -> list[tuple[bytes, str]]:
-    return [pair for pair in _MARKS if stream.startswith(pair[0])]
-
-
-def _read_stdout(hook: RegisteredHook, end: RunEnd) -> RunEnd:
-    problem: str | None
-    if not (end.stdout or end.stdout_open or end.stdout_truncated):
+def read_streams(hook: RegisteredHook, end: RunEnd) -> RunEnd:
+    """Add the answer, or what is wrong, by the table of exit codes and streams."""
+    if end.error is not None:
         return end
+    is_silent = not (end.stdout or end.stdout_open or end.stdout_truncated)
+    if end.exit_code == 0 and end.cause is None and is_silent:
+        return end
+    answer: dict[str, Any] | None = None
+    code, cause, error, warnings = end.exit_code, end.cause, None, end.warnings
+    is_odd = True
+    if cause is not None:
+        assert cause is FailureCause.TIMEOUT  # others say what went wrong
+        error = f"timed out after {hook.config.timeout_ms:g} ms"
+    elif code == 0:
+        is_odd = False
+        try:
+            answer, warnings = _read_stdout(hook, end)
+        except BrokenAnswerError as problem:
+            cause, error = FailureCause.OUTPUT, str(problem)
+    elif code == EXIT_BLOCK:
+        reason = shortened(end.stderr) or BLOCKED_BY_HOOK
+        answer = {"decision": "deny", "reason": reason}
+        is_odd = bool(end.stdout and (not end.stderr or end.stdout[0] == "{"))
+        is_odd = is_odd or any(mark in end.stderr for mark in _ODD_REASONS)
+    else:
+        cause = FailureCause.SPAWN if code in _NOT_STARTED else FailureCause.CRASH
+        error = _describe(code)
+        if end.stderr:
+            warning = f"Warning: {_tail(end.stderr)}"
+            answer = {"decision": "allow", "systemMessage": warning}
+    end = structs.replace(
+        end, answer=answer, cause=cause, error=error, warnings=warnings
+    )
+    if is_odd:
+        from .hints import hint_about  # most runs end as they should
+
+        if hint := hint_about(hook, end):
+            return structs.replace(end, warnings=(*end.warnings, hint))
+    return end
+
+
+def _read_stdout(
+    hook: RegisteredHook, end: RunEnd
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
     if end.stdout_truncated:
         limit = f"maxOutputBytes ({hook.options.max_output_bytes:,} bytes)"
         todo = "print less, or raise it in hooksConfig"
         problem = f"printed more than {limit}: the output is ignored: {todo}"
-        return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
-    try:
-        answer, warnings = parse_answer(end.stdout, cut=end.stdout_open)
-    except BrokenAnswerError as error:
-        return structs.replace(end, cause=FailureCause.OUTPUT, error=str(error))
-    if answer is None and (problem := _missing(hook, end)):
-        return structs.replace(end, cause=FailureCause.OUTPUT, error=problem)
+        raise BrokenAnswerError(problem)
+    answer, warnings = parse_answer(end.stdout, cut=end.stdout_open)
+    if answer is None and hook.config.expect is Expect.JSON:
+        # Printing nothing at all is an answer.
+        if end.stdout:
+            raise BrokenAnswerError("printed text where JSON was expected")
+        if end.stdout_open:
+            problem = f"printed nothing where JSON was expected, and {_STILL_OPEN}"
+            raise BrokenAnswerError(problem)
     if answer is None and end.stdout:
         answer = {"decision": "allow", "systemMessage": shortened(end.stdout)}
-    return structs.replace(end, answer=answer, warnings=(*end.warnings, *warnings))
-
-
-def _missing(hook: RegisteredHook, end: RunEnd) -> str | None:
-    """Why the JSON that was expected is missing; printing nothing is an answer."""
-    if hook.config.expect is not Expect.JSON:
-        return None
-    if end.stdout:
-        return "printed text where JSON was expected"
-    if end.stdout_open:
-        return f"printed nothing where JSON was expected, and {_STILL_OPEN}"
-    return None
-
-
-_STILL_OPEN = "another process held its output open after it exited"
+    return answer, (*end.warnings, *warnings)
 
 
 class BrokenAnswerError(ValueError):
@@ -227,41 +193,33 @@ def parse_answer(
     """
     if not text:
         return None, ()
-    inner, where, problem = text, "", ValueError("it is not an object")
+    inner, where, error = text, "", ValueError("it is not an object")
     try:
-        found = decode(inner)
-        if isinstance(found, str):
-            inner, where = found, "in the JSON string, "
-            found = decode(inner)
-        if isinstance(found, dict):
-            return _without_repeats(inner, found)
-    except ValueError as error:
-        problem = error
-    if isinstance(problem, TooDeepError) or _is_meant_as_object(text, cut=cut):
-        raise BrokenAnswerError(_explain(problem, inner, where, cut=cut))
-    return None, _text_warnings(text)
-
-
-def _is_meant_as_object(text: str, *, cut: bool) -> bool:
+        answer = decode(inner)
+        if isinstance(answer, str):
+            inner, where = answer, "in the JSON string, "
+            answer = decode(inner)
+        if isinstance(answer, dict):
+            return _without_repeats(inner, answer)
+    except ValueError as decode_error:
+        error = decode_error
     # Half a byte order mark, or the first half of a JSON string, may still become one.
-    if cut and text.startswith(('"', "\ufffd")):
-        return True
-    return re.match(_STARTS_AN_OBJECT, text) is not None
-
-
-def _explain(error: ValueError, text: str, where: str, *, cut: bool) -> str:
+    is_object = (cut and text[0] in '"\ufffd') or re.match(_STARTS_AN_OBJECT, text)
+    if not is_object and not isinstance(error, TooDeepError):
+        return None, _text_warnings(text)
     line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
-    if text[0] not in '{"' and not isinstance(error, TooDeepError):
-        problem = f"it starts with U+{ord(text[0]):04X}"
+    if inner[:1] not in '{"' and not isinstance(error, TooDeepError):
+        problem = f"it starts with U+{ord(inner[0]):04X}"
     elif line is None:
         problem = str(error)
     else:
         problem = f"{where}line {line} column {column}: {getattr(error, 'msg', error)}"
+    advice = "print one JSON object and nothing else"
     if cut:
-        return f"printed broken JSON ({problem}): {_STILL_OPEN}"
-    if re.match(r"\{\s*'", text):
+        advice = _STILL_OPEN
+    elif re.match(r"\{\s*'", inner):
         problem += "; JSON has double quotes: in Python, use json.dumps"
-    return f"printed broken JSON ({problem}): print one JSON object and nothing else"
+    raise BrokenAnswerError(f"printed broken JSON ({problem}): {advice}")
 
 
 def _text_warnings(text: str) -> tuple[str, ...]:
@@ -280,59 +238,54 @@ _DECIDING = ("decision", "permissionDecision")
 
 
 def _without_repeats(
-    text: str, found: dict[str, Any]
+    text: str, answer: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Where an object names a key twice the stricter value counts, with a warning."""
-    if _has_all_quotes(text, found):
-        return found, ()
-    repeated: list[str] = []
+    """Where an object names a key twice the stricter value counts, with a warning.
+
+    A shell hook that echoes a model's text into its JSON must not lose its verdict.
+    """
+    # A key that was lost took its quotation marks along: most answers are read once.
+    with suppress(ValueError, RecursionError):  # a huge number, or nested deeply
+        quotes = msgspec.json.encode(answer).count(b'"')
+        if quotes == text.count('"') and r"\u0022" not in text:
+            return answer, ()
+    repeated: dict[str, None] = {}
 
     def merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         for key, value in pairs:
-            if key in merged:
-                repeated.append(key)
-                merged[key] = _stricter(key, merged[key], value)
-            else:
+            if key not in merged:
                 merged[key] = value
+            else:
+                repeated[key] = None
+                merged[key] = _stricter(key, merged[key], value)
         return merged
 
-    found = decode(text, pairs=merge)
-    names = ", ".join(repr(name[:80]) for name in dict.fromkeys(repeated[:8]))
-    return found, (f"gives {names} twice: the stricter counts",) if names else ()
+    answer = decode(text, pairs=merge)
+    names = ", ".join(repr(name[:80]) for name in list(repeated)[:8])
+    return answer, (f"gives {names} twice: the stricter counts",) if names else ()
 
 
-def _has_all_quotes(text: str, found: dict[str, Any]) -> bool:
-    """Whether no key was lost: its quotation marks would be missing in the dict."""
-    try:
-        written = msgspec.json.encode(found).count(b'"')
-    except (ValueError, RecursionError):  # a huge number, or nested deeply
-        return False
-    return written == text.count('"') and "\\u0022" not in text
-
-
-def _stricter(key: str, old: Any, new: Any) -> Any:
-    if isinstance(old, dict) and isinstance(new, dict):
-        both = {
-            name: _stricter(name, old[name], new[name]) for name in old if name in new
-        }
-        return {**old, **new, **both}
-    return old if _strictness(key, old) > _strictness(key, new) else new
+def _stricter(key: str, first: Any, second: Any) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict):
+        both = first.keys() & second.keys()
+        merged = {name: _stricter(name, first[name], second[name]) for name in both}
+        return {**first, **second, **merged}
+    return first if _strictness(key, first) > _strictness(key, second) else second
 
 
 def _strictness(key: str, value: Any) -> int:
     if key in _DECIDING:
         try:
-            word = read_decision(value)
+            value = read_decision(value)
         except ValueError:
             return 2  # a failure, which may block
-        return -1 if word is None else _STRICTNESS.get(word, 0)
+    if value is None:
+        return -1
     if isinstance(value, str):
         return _STRICTNESS.get(value, 0)
     if isinstance(value, dict):
         return 2  # it may hold a verdict
-    if value is None:
-        return -1
     return int(value is (key != "continue"))
 
 
@@ -348,18 +301,34 @@ def _describe(exit_code: int | None) -> str:
     return f"was killed by signal {-exit_code} ({name})"
 
 
+def as_text(stream: bytes) -> str:
+    """Decode a complete stream and trim it; a byte order mark says how."""
+    encoding = "utf-8"
+    for mark, marked_encoding in _MARKS:
+        if stream.startswith(mark):
+            encoding = marked_encoding
+            with suppress(UnicodeDecodeError):
+                return trimmed(stream[len(mark) :].decode(encoding))
+    return trimmed(stream.decode(encoding, "replace"))
+
+
+def trimmed(text: str) -> str:
+    """A text without what surrounds it, byte order marks included."""
+    return text.strip().strip("\ufeff").strip()
+
+
 def shortened(text: str) -> str:
     """The beginning of a text that is too long for a message or a reason."""
     if len(text) <= MAX_MESSAGE_BYTES // 4:
         return text
-    cut = text.encode("utf-8", "replace")
-    if len(cut) <= MAX_MESSAGE_BYTES:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= MAX_MESSAGE_BYTES:
         return text
-    return cut[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore") + _CUT
+    return data[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore") + _CUT
 
 
 def _tail(text: str) -> str:
-    cut = text.encode("utf-8", "replace")
-    if len(cut) <= MAX_WARNING_BYTES:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= MAX_WARNING_BYTES:
         return text
-    return _CUT + cut[-MAX_WARNING_BYTES:].decode("utf-8", "ignore")
+    return _CUT + data[-MAX_WARNING_BYTES:].decode("utf-8", "ignore")
