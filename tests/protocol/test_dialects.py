@@ -11,13 +11,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.protocol.dialect_payloads import claude_output, gemini_output, shown_input
 from hookline.protocol.dialects import (
     CLAUDE,
     CLAUDE_TOOLS,
     GEMINI,
     GEMINI_TOOLS,
+    our_output,
     python_expression,
+    shown_input,
 )
 from hookline.protocol.events import HookEventName
 
@@ -47,9 +48,9 @@ def test_input_that_a_hook_gives_back_unchanged_is_the_input(
     event_input = {"tool_name": tool, "tool_input": tool_input}
     seen = shown_input(CLAUDE, event, event_input)["tool_input"]
     answer = {"hookSpecificOutput": {"updatedInput": seen}}
-    ours = claude_output(event, answer, event_input)["hookSpecificOutput"]
+    ours = our_output(CLAUDE, event, answer, event_input)["hookSpecificOutput"]
     assert ours == {"tool_input": tool_input, "replacesToolInput": True}
     seen = shown_input(GEMINI, event, event_input)["tool_input"]
     answer = {"hookSpecificOutput": {"tool_input": seen}}
-    ours = gemini_output(GEMINI, event, answer, event_input)["hookSpecificOutput"]
+    ours = our_output(GEMINI, event, answer, event_input)["hookSpecificOutput"]
     assert ours == {"tool_input": tool_input, "replacesToolInput": True}

@@ -28,12 +28,12 @@ from hookline.protocol.dialects import (
     CLAUDE_MCP_TOOL,
     CLAUDE_NOTIFICATIONS,
     CLAUDE_TOOLS,
+    SPELLINGS,
     claude_content,
     claude_replacement,
 )
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
-from hookline.protocol.tool_fields import SPELLINGS
 from hookline.protocol.values import encode
 
 try:

@@ -145,7 +145,7 @@ class HookRunner:
 
         So do hooks for Claude Code (protocol.md#dialects).
         """
-        from hookline.protocol.dialect_payloads import async_timeout  # rarely needed
+        from hookline.protocol.dialects import async_timeout  # rarely needed
 
         loop = asyncio.get_running_loop()
         is_left: asyncio.Future[None] = loop.create_future()

@@ -20,17 +20,19 @@ from hookline.execute.answer import (
     with_output,
 )
 from hookline.plan import HookCall, RegisteredHook
-from hookline.protocol.dialect_payloads import (
+from hookline.protocol.dialects import (
+    CLAUDE,
+    DIALECTS,
+    LLXPRT,
+    Dialect,
     ambiguity,
     async_timeout,
-    claude_output,
     claude_text,
-    gemini_output,
     has_own_input,
+    our_output,
     shown_input,
     withheld,
 )
-from hookline.protocol.dialects import CLAUDE, DIALECTS, LLXPRT, HostNames
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.outputs import NO_REASON
 from hookline.protocol.results import FailureCause, HookExecutionResult
@@ -51,7 +53,7 @@ _UNREAD: Wire = {"success": True, "cause": None, "error": None}
 class Translation(Struct, frozen=True):
     """One event as a hook for another host knows it, and how its answer is read."""
 
-    host: HostNames
+    host: Dialect
     call: HookCall
     event_input: Wire
     tool_name: str | None
@@ -92,7 +94,9 @@ class Translation(Struct, frozen=True):
             if parsed is None:
                 wire = claude_text(event, result.stdout)
             else:
-                wire = claude_output(event, parsed, self.event_input, self.tool_name)
+                wire = our_output(
+                    self.host, event, parsed, self.event_input, self.tool_name
+                )
         if event in _UNBLOCKED and wire.get("decision") in ("block", "deny"):
             message = wire.get("systemMessage") or wire.get("reason")
             wire = {**wire, "decision": None, "systemMessage": message}
@@ -117,7 +121,7 @@ class Translation(Struct, frozen=True):
             healthy = _UNREAD if result.exit_code == 0 else {}
             result = structs.replace(result, warnings=(), **healthy)
             shown = self.event_input, self.tool_name
-            wire = gemini_output(self.host, event, answer, *shown)
+            wire = our_output(self.host, event, answer, *shown)
         if wire is None:
             return result
         read = _with_output(result, wire)

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from hookline.errors import EncodingError, MissingExtraError, SettingsError
 from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
+from hookline.protocol.dialects import with_agent_spellings
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause
-from hookline.protocol.tool_fields import with_agent_spellings
 from hookline.protocol.values import digits, encode, encode_whole, text_of
 from hookline.settings.model import HookSource
 from hookline.settings.policies import (

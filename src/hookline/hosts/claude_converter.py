@@ -10,13 +10,12 @@ from hookline.protocol.dialects import (
     CLAUDE,
     CLAUDE_EVENTS,
     CLAUDE_FAILURE_EVENT,
-    CLAUDE_ONLY_FAILURE,
-    CLAUDE_ONLY_SUCCESS,
     CLAUDE_TOOLS,
     listed_names,
     python_expression,
 )
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.rules.failure import CLAUDE_ONLY_FAILURE, CLAUDE_ONLY_SUCCESS
 from hookline.settings.model import is_number
 
 from .converter import Converter, Head, Wire, mapping_of, texts_of

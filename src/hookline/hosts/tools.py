@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from hookline.protocol.tool_fields import OLD, SPELLINGS, folded_key, keys_of
+from hookline.protocol.dialects import OLD, SPELLINGS, folded_key, keys_of
 from hookline.protocol.values import decode, encode, same_json
 
 from .patches import PATCH_MARK, command_parts, patch_parts

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.protocol.dialects import CLAUDE_ONLY_FAILURE, CLAUDE_ONLY_SUCCESS
-
+CLAUDE_ONLY_SUCCESS = (
+    "!has(event.tool_response) || !has(tool_response.error) || "
+    "tool_response.error == null"
+)
+CLAUDE_ONLY_FAILURE = "has(tool_response.error) && tool_response.error != null"
 FAILURE_CONDITIONS = {CLAUDE_ONLY_SUCCESS: False, CLAUDE_ONLY_FAILURE: True}
 """Each ``if`` as ``migrate`` writes it, and whether it asks for a failure."""
 

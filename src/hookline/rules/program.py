@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hookline.errors import HooklineError, MissingExtraError, nearest
+from hookline.protocol.dialects import with_agent_spellings
 from hookline.protocol.inputs import EVENT_FIELDS
-from hookline.protocol.tool_fields import with_agent_spellings
 from hookline.protocol.values import clean_text
 
 from . import functions
