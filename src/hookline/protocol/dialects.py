@@ -354,29 +354,29 @@ def shown_input(
         payload = {}  # no coding agent sent it
     is_own = bool(host and payload)
     if is_own:
-        shown = {**payload, **{key: event_input[key] for key in changed}}
+        hook_input = {**payload, **{key: event_input[key] for key in changed}}
         for key in ("session_id", "transcript_path", "cwd", "hook_event_name"):
-            shown.setdefault(key, event_input.get(key))
+            hook_input.setdefault(key, event_input.get(key))
     else:
-        shown = {**payload, **event_input}
+        hook_input = {**payload, **event_input}
         event_name = host.get("event") or dialect.events.get(event, event.value)
-        shown["hook_event_name"] = event_name
+        hook_input["hook_event_name"] = event_name
     if "tool_name" in event_input:
-        shown["tool_name"] = tool_name or _usual_name(dialect, event_input)
-        shown["tool_input"] = tool_input = event_input.get("tool_input")
+        hook_input["tool_name"] = tool_name or _usual_name(dialect, event_input)
+        hook_input["tool_input"] = tool_input = event_input.get("tool_input")
         if has_own_input(dialect, event_input) and "tool_input" not in changed:
-            shown["tool_input"] = payload.get("tool_input", host["tool_input"])
+            hook_input["tool_input"] = payload.get("tool_input", host["tool_input"])
         elif isinstance(tool_input, dict):
-            shown["tool_input"] = _their_tool_input(
-                dialect, shown["tool_name"], tool_input
+            hook_input["tool_input"] = _their_tool_input(
+                dialect, hook_input["tool_name"], tool_input
             )
-        if dialect is CLAUDE and shown.get("tool_use_id") is None:
-            shown["tool_use_id"] = call_id
+        if dialect is CLAUDE and hook_input.get("tool_use_id") is None:
+            hook_input["tool_use_id"] = call_id
     if dialect is not CLAUDE:
-        return shown
+        return hook_input
     if event is _E.SubagentStop:
-        shown.setdefault("agent_transcript_path", "")
-    return shown if is_own else _with_claude_fields(event, shown)
+        hook_input.setdefault("agent_transcript_path", "")
+    return hook_input if is_own else _with_claude_fields(event, hook_input)
 
 
 def has_own_input(dialect: Dialect, event_input: Mapping[str, Any]) -> bool:
@@ -390,38 +390,41 @@ def _usual_name(dialect: Dialect, event_input: Mapping[str, Any]) -> str:
     return names[0] if names else str(event_input.get("tool_name", ""))
 
 
-def _with_claude_fields(event: HookEventName, shown: Wire) -> Wire:
+def _with_claude_fields(event: HookEventName, hook_input: Wire) -> Wire:
     """What Claude Code always sends, as far as it follows from our fields."""
-    shown.setdefault("permission_mode", "default")
-    response = shown.get("tool_response")
+    hook_input.setdefault("permission_mode", "default")
+    response = hook_input.get("tool_response")
     # A result of another shape than ours is shown as the caller gave it.
     if isinstance(response, dict) and (
         "llmContent" in response or response.get("error") is not None
     ):
-        name, error = shown["tool_name"], response.get("error")
+        name, error = hook_input["tool_name"], response.get("error")
         if error is None and CLAUDE_MCP_TOOL.fullmatch(name):
-            shown["tool_response"] = claude_content(name, response["llmContent"])
+            hook_input["tool_response"] = claude_content(name, response["llmContent"])
         else:
-            fields = _claude_response(name, shown["tool_input"], response)
-            shown["tool_response"] = fields | response
+            fields = _claude_response(name, hook_input["tool_input"], response)
+            hook_input["tool_response"] = fields | response
         if error is not None:
-            shown |= {"hook_event_name": CLAUDE_FAILURE_EVENT, "is_interrupt": False}
-            shown["error"] = _joined_text(error)
+            hook_input |= {
+                "hook_event_name": CLAUDE_FAILURE_EVENT,
+                "is_interrupt": False,
+            }
+            hook_input["error"] = _joined_text(error)
     if event is _E.AfterTool:
-        shown.setdefault("duration_ms", 0)
+        hook_input.setdefault("duration_ms", 0)
     if event in (_E.AfterAgent, _E.SubagentStop):
-        shown["last_assistant_message"] = shown.get("prompt_response", "")
+        hook_input["last_assistant_message"] = hook_input.get("prompt_response", "")
         for field in ("background_tasks", "session_crons"):
-            shown.setdefault(field, [])  # always there, and not known here
-        if shown.get("prompt") == "":
-            del shown["prompt"]  # hooks tell a prompt from an ending by this key
+            hook_input.setdefault(field, [])  # always there, and not known here
+        if hook_input.get("prompt") == "":
+            del hook_input["prompt"]  # hooks tell a prompt from an ending by this key
     elif event is _E.PreCompress:
-        shown.setdefault("custom_instructions", "")
+        hook_input.setdefault("custom_instructions", "")
     for field in ("source", "reason", "notification_type"):
-        if isinstance(shown.get(field), str):
+        if isinstance(hook_input.get(field), str):
             values = CLAUDE.values.get(event, {})
-            shown[field] = values.get(shown[field], shown[field])
-    return shown
+            hook_input[field] = values.get(hook_input[field], hook_input[field])
+    return hook_input
 
 
 def _claude_response(name: str, tool_input: Any, response: Wire) -> Wire:
@@ -462,20 +465,22 @@ def _joined_text(content: Any) -> str:
 
 
 def _their_tool_input(dialect: Dialect, name: str, tool_input: Wire) -> Wire:
-    shown = dict(tool_input)
+    hook_input = dict(tool_input)
     for field, spellings in dialect.keys.get(name, {}).items():
         keys = keys_of(tool_input, (field, *spellings))
         if keys and keys[0] != field:
-            shown[field] = tool_input[keys[0]]
+            hook_input[field] = tool_input[keys[0]]
             if len(keys) == 1:
-                del shown[keys[0]]
-    if name == "WebFetch" and shown.get("url") is None:
+                del hook_input[keys[0]]
+    if name == "WebFetch" and hook_input.get("url") is None:
         addresses = _addresses(tool_input)
-        shown |= {"url": addresses[0]} if addresses else {}
+        hook_input |= {"url": addresses[0]} if addresses else {}
     if name == "MultiEdit" and "old_string" in tool_input and "edits" not in tool_input:
         edit_keys = ("old_string", "new_string", "replace_all")
-        shown["edits"] = [{key: shown.pop(key) for key in edit_keys if key in shown}]
-    return shown
+        hook_input["edits"] = [
+            {key: hook_input.pop(key) for key in edit_keys if key in hook_input}
+        ]
+    return hook_input
 
 
 def ambiguity(

@@ -237,8 +237,11 @@ def with_defaults(event: HookEventName, event_input: Mapping[str, Any]) -> Field
     """The fields of an event under their usual names, with those it always has."""
     if not hasattr(event_input, "items"):
         raise ValueError(f"expected an object, got {event_input!r:.100}")
-    named = {_ALIASES.get(name, name): value for name, value in event_input.items()}
-    fields = {name: v for name, v in named.items() if name not in BASE_FIELDS}
+    fields = {
+        _ALIASES.get(name, name): value
+        for name, value in event_input.items()
+        if name not in BASE_FIELDS
+    }
     for name, default in _DEFAULTS.get(event, {}).items():
         if fields.get(name) is None:
             fields[name] = default

@@ -315,12 +315,12 @@ def _warn_of_unknown(
     names: Mapping[str, Any], prefix: str, warnings: list[str]
 ) -> None:
     """Warn of keys that look like known ones, or are in the wrong place."""
-    known, elsewhere, place = _FIELDS, _SPECIFIC, "in hookSpecificOutput"
+    keys, other_keys, place = _FIELDS, _SPECIFIC, "in hookSpecificOutput"
     if prefix:
-        known, elsewhere, place = _SPECIFIC, _FIELDS, "at the top level"
-    by_lower_case = {key.lower(): key for key in known}
+        keys, other_keys, place = _SPECIFIC, _FIELDS, "at the top level"
+    by_lower_case = {key.lower(): key for key in keys}
     for name in islice(names, _MAX_UNKNOWN):
-        if name in elsewhere:
+        if name in other_keys:
             hint = f"it belongs {place}"
         elif len(name) <= _MAX_KEY and (
             near := nearest(

@@ -112,7 +112,7 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
 
     def to_wire(self) -> dict[str, Any]:
         """Convert it to an entry of ``hooks`` in ``hookline fire --json``."""
-        found = {
+        wire = {
             "name": self.hook_name,
             "source": self.source,
             "success": self.success,
@@ -132,15 +132,17 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
             "async": self.is_async,
         }
         if self.warnings:
-            found["warnings"] = list(self.warnings)
+            wire["warnings"] = list(self.warnings)
         if self.user_message is not None:
-            found["user_message"] = self.user_message
-        return found | _UNKNOWN if self.is_async else found
+            wire["user_message"] = self.user_message
+        # Nobody waited for it, so that nothing is known of its end.
+        return wire | dict.fromkeys(_END) if self.is_async else wire
 
 
-_OUTCOMES = "success exit_code timed_out truncated would_block reran duration_ms output"
-_UNKNOWN = dict.fromkeys((*_OUTCOMES.split(), "stdout", "stderr", "error"))
-"""What nobody waited for."""
+_END = (
+    *("success", "exit_code", "timed_out", "truncated", "would_block", "reran"),
+    *("duration_ms", "output", "stdout", "stderr", "error"),
+)
 
 
 class AggregatedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -189,8 +191,8 @@ class ProcessedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
     def user_message(self) -> str | None:
         """What hooks say to the person and not to the model."""
         results = self.aggregated.hook_results
-        said = [one.user_message for one in results if not one.observed]
-        return "\n".join(filter(None, said)) or None
+        messages = [hook.user_message for hook in results if not hook.observed]
+        return "\n".join(filter(None, messages)) or None
 
 
 class FailureMeta(Struct, frozen=True, kw_only=True):

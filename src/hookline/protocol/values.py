@@ -79,16 +79,16 @@ def same_json(first: Any, second: Any) -> bool:
         return True
     pairs = [(decode(texts[0]), decode(texts[1]))]
     while pairs:  # a loop: values may be deep
-        left, right = pairs.pop()
-        if isinstance(left, dict) and isinstance(right, dict):
-            if left.keys() != right.keys():
+        a, b = pairs.pop()
+        if isinstance(a, dict) and isinstance(b, dict):
+            if a.keys() != b.keys():
                 return False
-            pairs += ((value, right[key]) for key, value in left.items())
-        elif isinstance(left, list) and isinstance(right, list):
-            if len(left) != len(right):
+            pairs += ((item, b[key]) for key, item in a.items())
+        elif isinstance(a, list) and isinstance(b, list):
+            if len(a) != len(b):
                 return False
-            pairs += zip(left, right, strict=True)
-        elif left != right or isinstance(left, bool) is not isinstance(right, bool):
+            pairs += zip(a, b, strict=True)
+        elif a != b or isinstance(a, bool) is not isinstance(b, bool):
             return False
     return True
 
@@ -341,17 +341,17 @@ def _fields(value: Any) -> dict[str, Any]:
     elif hasattr(kind, "__attrs_attrs__"):
         names = [field.name for field in kind.__attrs_attrs__]
     elif hasattr(kind, "__dataclass_fields__"):
-        from dataclasses import fields
+        import dataclasses
 
-        names = [field.name for field in fields(kind)]
+        names = [field.name for field in dataclasses.fields(kind)]
     added = [name for name in getattr(value, "__dict__", ()) if name[:1] != "_"]
-    shown = {}
+    fields = {}
     for name in dict.fromkeys((*names, *added)):
         try:
-            shown[name] = getattr(value, name)
+            fields[name] = getattr(value, name)
         except AttributeError:
             continue  # declared, never set: a tool has nothing to read either
-    return shown | (getattr(value, "__pydantic_extra__", None) or {})
+    return fields | (getattr(value, "__pydantic_extra__", None) or {})
 
 
 def clean_text(text: str) -> str:
@@ -395,14 +395,14 @@ def restored(original: Any, value: Any) -> Any:
             typed = msgspec.convert(
                 value, kind, dec_hook=lambda inner, item: inner(item)
             )
-        shown = as_plain(typed)
-        if isinstance(shown, dict) and isinstance(value, dict):
+        plain = as_plain(typed)
+        if isinstance(plain, dict) and isinstance(value, dict):
             # A default may be what hooks have seen before, or something else.
             before = as_plain(original)
-            for key in shown.keys() - value.keys():
-                if key not in before or not same_json(shown.pop(key), before[key]):
+            for key in plain.keys() - value.keys():
+                if key not in before or not same_json(plain.pop(key), before[key]):
                     return value
-        return typed if _shape(shown) == _shape(value) else value
+        return typed if _shape(plain) == _shape(value) else value
     # The type may not take this value: then a tool gets what the hook said.
     except Exception:  # noqa: BLE001
         return value
