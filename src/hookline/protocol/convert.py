@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache, cached_property
-from types import UnionType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -89,7 +89,7 @@ class Key:
         """Its name in the typed value."""
         self.type = to
         self.is_required = is_required
-        self.is_nullable = type(None) in get_args(to)
+        self.is_nullable = NoneType in get_args(to)
         """Whether null counts as absent, in a TypedDict."""
 
     @cached_property
@@ -135,7 +135,7 @@ def convert(
             if keeps_unknown and item is not None:
                 values[name] = item
         elif item is not None or not key.is_nullable or not keeps_unknown:
-            converted = _convert(item, key.plan, mistakes, (*path, name))
+            converted = key.plan.convert(item, mistakes, (*path, name))
             if converted is not UNSET:
                 values[key.attribute] = converted
     is_complete = True
@@ -143,32 +143,23 @@ def convert(
         if key.is_required and key.attribute not in values:
             is_complete = False
             if name not in value:
-                words = expected_of(key.type).words
+                words = key.plan.expected.words
                 _report(mistakes, (*path, name), f"expected {words}, got nothing")
     return to(**values) if is_complete else None
 
 
 def convert_value(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
     """Convert a value of any type; UNSET if it does not fit."""
-    return _convert(value, _Plan(to), mistakes, path)
+    return _Plan(to).convert(value, mistakes, path)
 
 
 class _Plan:
     """A type, taken apart once: annotations are slow to hash and to inspect."""
 
     def __init__(self, to: Any) -> None:
-        plain = _plain(to)
-        self.to = to
-        self.expected = expected_of(to)
+        plain = get_args(to)[0] if get_origin(to) is Annotated else to
+        self.declared = to
         self.kind: Any = get_origin(plain) or plain
-        members = _members(to)
-        self.members = (self,) if members == (to,) else tuple(map(_Plan, members))
-        arguments = get_args(plain)
-        self.holds_any = bool(arguments) and arguments[-1] is Any
-        is_container = self.kind in (*_COLLECTIONS, dict) and not self.holds_any
-        self.items = (
-            [_Plan(it) for it in arguments if it is not ...] if is_container else []
-        )
         is_class = isinstance(self.kind, type)
         self.is_object = is_typeddict(self.kind) or (
             is_class and issubclass(self.kind, Struct)
@@ -176,7 +167,16 @@ class _Plan:
         self.choices: dict[Any, Any] = {}
         if is_class and issubclass(self.kind, Enum):
             self.choices = {choice.value: choice for choice in self.kind}
+        arguments = get_args(plain)
+        self.holds_any = bool(arguments) and arguments[-1] is Any
+        inner = [_Plan(it) for it in arguments if it not in (..., NoneType, Any)]
+        is_union = self.kind in (Union, UnionType)
+        self.members = inner if is_union else [self]
+        self.items = [] if is_union or self.holds_any else inner
+        self.expected = self._expected()
         limits = [it for it in getattr(to, "__metadata__", ()) if isinstance(it, Meta)]
+        self.limited: Any = Annotated[self.kind, *limits] if limits else self.kind
+        """The kind and its length, for a list whose items are converted."""
         self.is_bare = self.kind in (str, bool) and not any(
             it.pattern or it.min_length or it.max_length for it in limits
         )
@@ -191,110 +191,91 @@ class _Plan:
             )
         self.is_exact = self.is_exact and self.expected.accepts is None
         """Whether a value that is valid for msgspec stays as it is."""
-        self.declared = to
-        if self.items and self.kind is not dict:
-            # The items are converted: what is left is the kind, and its length.
-            self.to = Annotated[self.kind, *limits] if limits else self.kind
 
+    def _expected(self) -> Expected:
+        """What the type says of itself, or words for it."""
+        for annotation in getattr(self.declared, "__metadata__", ()):
+            if isinstance(annotation, Expected):
+                return annotation
+        if self.members != [self]:
+            if len(self.members) == 1:
+                return self.members[0].expected
+            words = [member.expected.words for member in self.members]
+            return Expected(" or ".join(words))
+        choices = list(map(repr, self.choices))
+        if len(choices) > 2:
+            return Expected(f"one of {', '.join(choices)}")
+        return Expected(" or ".join(choices) or _WORDS.get(self.kind, "an object"))
 
-def _convert(value: Any, plan: _Plan, mistakes: list[Mistake], path: KeyPath) -> Any:
-    expected, mistakes_before = plan.expected, len(mistakes)
-    if expected.accepts is None or expected.accepts(value):
-        for member in plan.members:
-            converted = _convert_member(value, member, mistakes, path)
-            if converted is not UNSET:
-                return converted
-    if len(mistakes) == mistakes_before:
-        _report(mistakes, path, expected.mismatch(value))
-    return UNSET
-
-
-def _convert_member(
-    value: Any, plan: _Plan, mistakes: list[Mistake], path: KeyPath
-) -> Any:
-    """Convert a value to one type of a union."""
-    kind, accepts = plan.kind, plan.expected.accepts
-    if kind in (Any, object):
-        return value
-    if value is None or (accepts is not None and not accepts(value)):
+    def convert(self, value: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
+        """Convert a value; UNSET if it does not fit, which is reported."""
+        mistakes_before = len(mistakes)
+        if self.expected.accepts is None or self.expected.accepts(value):
+            for member in self.members:
+                converted = member.convert_member(value, mistakes, path)
+                if converted is not UNSET:
+                    return converted
+        if len(mistakes) == mistakes_before:
+            _report(mistakes, path, self.expected.mismatch(value))
         return UNSET
-    if plan.is_bare and type(value) is kind:
-        return value
-    if plan.is_exact and _is_valid(value, plan):
-        return value
-    if plan.choices and isinstance(value, str):
-        return plan.choices.get(value, UNSET)
-    if plan.holds_any:
-        return value if isinstance(value, kind) else UNSET
-    if plan.is_object:
-        if not isinstance(value, Mapping):
+
+    def convert_member(self, value: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
+        """Convert a value to one type of a union."""
+        kind, accepts = self.kind, self.expected.accepts
+        if kind in (Any, object):
+            return value
+        if value is None or (accepts is not None and not accepts(value)):
             return UNSET
-        converted = convert(value, kind, mistakes, path)
-        return UNSET if converted is None else converted
-    if kind is dict and plan.items and isinstance(value, dict):
-        items: dict[Any, Any] = {}
-        name_plan, item_plan = plan.items
-        for name, item in value.items():
-            if _convert(name, name_plan, [], path) is UNSET:
-                _report(mistakes, (*path, name), f"not {name_plan.expected.words}")
-            else:
-                items[name] = _convert(item, item_plan, mistakes, (*path, name))
-        return {name: item for name, item in items.items() if item is not UNSET}
-    if kind in _COLLECTIONS and plan.items and isinstance(value, list | tuple):
-        converted_items = [
-            _convert(item, plan.items[0], mistakes, (*path, index))
-            for index, item in enumerate(value)
-        ]
-        value = [item for item in converted_items if item is not UNSET]
-    if kind is int and isinstance(value, float) and value.is_integer():
-        value = int(value)  # as in JSON Schema
-    try:
-        converted = msgspec.convert(value, plan.to)
-    except msgspec.ValidationError:
-        return UNSET
-    # 5 stays 5, for messages.
-    return value if isinstance(converted, float) else converted
+        if self.is_bare and type(value) is kind:
+            return value
+        if self.is_exact and self._is_valid(value):
+            return value
+        if self.choices and isinstance(value, str):
+            return self.choices.get(value, UNSET)
+        if self.holds_any:
+            return value if isinstance(value, kind) else UNSET
+        if self.is_object:
+            if not isinstance(value, Mapping):
+                return UNSET
+            converted = convert(value, kind, mistakes, path)
+            return UNSET if converted is None else converted
+        to = self.declared
+        if kind is dict and self.items and isinstance(value, dict):
+            items: dict[Any, Any] = {}
+            names, values = self.items
+            for name, item in value.items():
+                if names.convert(name, [], path) is UNSET:
+                    _report(mistakes, (*path, name), f"not {names.expected.words}")
+                else:
+                    items[name] = values.convert(item, mistakes, (*path, name))
+            return {name: item for name, item in items.items() if item is not UNSET}
+        if kind in _COLLECTIONS and self.items and isinstance(value, list | tuple):
+            converted_items = [
+                self.items[0].convert(item, mistakes, (*path, index))
+                for index, item in enumerate(value)
+            ]
+            value = [item for item in converted_items if item is not UNSET]
+            to = self.limited
+        if kind is int and isinstance(value, float) and value.is_integer():
+            value = int(value)  # as in JSON Schema
+        try:
+            converted = msgspec.convert(value, to)
+        except msgspec.ValidationError:
+            return UNSET
+        # 5 stays 5, for messages.
+        return value if isinstance(converted, float) else converted
+
+    def _is_valid(self, value: Any) -> bool:
+        # Histories are long, and msgspec is many times as fast.
+        try:
+            return bool(msgspec.convert(value, self.declared) == value)
+        except msgspec.ValidationError:
+            return False
 
 
-def _is_valid(value: Any, plan: _Plan) -> bool:
-    # Histories are long, and msgspec is many times as fast.
-    try:
-        return bool(msgspec.convert(value, plan.declared) == value)
-    except msgspec.ValidationError:
-        return False
-
-
-@cache
 def expected_of(to: Any) -> Expected:
-    """What a message says of a type: its ``Expected``, or words for the bare type."""
-    for annotation in getattr(to, "__metadata__", ()):
-        if isinstance(annotation, Expected):
-            return annotation
-    members = _members(to)
-    if members != (to,):
-        if len(members) == 1:
-            return expected_of(members[0])
-        return Expected(" or ".join(expected_of(member).words for member in members))
-    kind = get_origin(_plain(to)) or _plain(to)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        values = [repr(option.value) for option in kind]
-        if len(values) > 2:
-            return Expected(f"one of {', '.join(values)}")
-        return Expected(" or ".join(values))
-    return Expected(_WORDS.get(kind, "an object"))
-
-
-@cache
-def _members(to: Any) -> tuple[Any, ...]:
-    """The types of a union, without None; or the type itself."""
-    plain = _plain(to)
-    if get_origin(plain) not in (Union, UnionType):
-        return (to,)
-    return tuple(member for member in get_args(plain) if member is not type(None))
-
-
-def _plain(to: Any) -> Any:
-    return get_args(to)[0] if get_origin(to) is Annotated else to
+    """What a message says of a type."""
+    return _Plan(to).expected
 
 
 def _report(mistakes: list[Mistake], path: KeyPath, message: str) -> None:
