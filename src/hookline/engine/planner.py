@@ -304,7 +304,7 @@ def _longest_name(plain: str) -> int:
     count, plain = 1, f"({plain})"
     while count:
         plain, count = _INNERMOST_GROUP.subn(fold, plain)
-    ways, repeats = costs[plain]
+    ways, repeats = costs.get(plain, (inf, 0))
 
     def ways_to_search(length: int) -> int:
         return comb(length + repeats + 1, repeats + 1)
