@@ -94,12 +94,12 @@ class CedarExecutor(Executor):
 
 def _load(hook: RegisteredHook, folder: str | None) -> _Loaded | RunEnd:
     approved = {} if hook.approval is None else hook.approval.digests
-    now_ns, files = time.time_ns(), []
+    now_ns = time.time_ns()
     try:
         load_engine()
-        named = cedar_files(hook.config, folder)
-        times = {file.path: times_of(file.path) for file in named}
-        for file in named:
+        files = cedar_files(hook.config, folder)
+        times = {file.path: times_of(file.path) for file in files}
+        for number, file in enumerate(files):
             content = read_bytes(file.path)
             if file.path in approved:
                 import hashlib  # only for hooks of trusted projects
@@ -108,7 +108,7 @@ def _load(hook: RegisteredHook, folder: str | None) -> _Loaded | RunEnd:
                     problem = "changed since it was approved: run 'hookline trust'"
                     error = f"{file.path} {problem}"
                     return RunEnd(cause=FailureCause.CHANGED, error=error)
-            files.append(replace(file, text=decode_text(content, file.path)))
+            files[number] = replace(file, text=decode_text(content, file.path))
     except (MissingExtraError, SettingsError) as missing:
         return RunEnd(cause=FailureCause.SPAWN, error=str(missing))
     store, mistakes = parse_files(files)

@@ -485,7 +485,7 @@ class TrustStatus(StrEnum):
     CHANGED = "changed"
 
 
-Stamp = tuple[Any, ...]
+Stamp = object
 """The state of some paths, for whoever took it to compare."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -50,7 +50,6 @@ from .pins import (
     YOUNG_NS,
     NamedPaths,
     PinKind,
-    Pins,
     Times,
     differences,
     pin_named_files,
@@ -167,7 +166,7 @@ def _layers_of_state(
     if settings_texts(current) == manifest.settings:
         layers, edited = current, []
     approval = ProjectApproval(path, manifest, layers)
-    if layers and (problem := approval.tree.check()[0]) is not None:
+    if layers and (problem := approval.change()) is not None:
         warning = (
             f"{project}: {problem}: its hooks do not run, and what they guard "
             "is blocked unless their onError allows it: "
@@ -218,97 +217,6 @@ class _FileTimes(Struct, frozen=True):
     """That lead to the others, and are changed by work in them."""
 
 
-class PinnedFiles:
-    """Some paths, and whether they are as they were approved."""
-
-    def __init__(
-        self,
-        project: str,
-        approved: Pins,
-        take_pins: Callable[[], Pins],
-        *,
-        exact: Iterable[str],
-        listed: Iterable[str] = (),
-    ) -> None:
-        self._project = project
-        self._approved = approved
-        self._take_pins = take_pins
-        self._exact, self._listed = dict.fromkeys(exact), tuple(listed)
-        self._last_check: tuple[_FileTimes, str | None] | None = None
-        self._find_ways()
-
-    def check(self) -> tuple[str | None, _FileTimes]:
-        """What changed, if anything, and the times for ``unchanged_since``.
-
-        They are taken before the bytes are read: they miss no later change.
-        """
-        times = self._times()
-        if self._last_check is not None:
-            checked, problem = self._last_check
-            if (times.exact, times.listed) == (checked.exact, checked.listed):
-                return problem, times
-        self._find_ways()
-        now_ns = time.time_ns()
-        times = self._times()
-        problem = self._problem()
-        changes = (each[-1] for each in (*times.exact, *times.listed) if each)
-        is_old = now_ns - max(changes, default=0) > YOUNG_NS
-        self._last_check = (times, problem) if is_old else None
-        return problem, times
-
-    def unchanged_since(self, before: _FileTimes) -> bool:
-        """Whether nothing was touched, exchanged or put beside since then."""
-        times = self._times()
-        if times.exact != before.exact or _are_exchanged(before.folders, times.folders):
-            return False
-        return times.listed == before.listed or self._problem() is None
-
-    def _times(self) -> _FileTimes:
-        exact = [times_of(path) for path in self._exact]
-        exact += [times_of(link, os.lstat) for link in self._links]
-        return _FileTimes(
-            tuple(exact),
-            tuple(times_of(path) for path in self._listed),
-            {path: times_of(path) for path in self._folders},
-        )
-
-    def _find_ways(self) -> None:
-        """Find the links and folders that lead to the paths now."""
-        self._links, self._folders = list[str](), list[str]()
-        traced = set[str]()
-        pending = [*self._exact, *self._listed]
-        while pending:
-            path = pending.pop()
-            is_inside = is_within(path, self._project)
-            outermost = self._project if is_inside else os.path.dirname(path)  # noqa: PTH120
-            for place in folders_above(path):
-                if place in traced:
-                    break
-                traced.add(place)
-                if os.path.islink(place):  # noqa: PTH114
-                    self._links.append(place)
-                    folder = os.path.realpath(os.path.dirname(place))  # noqa: PTH120
-                    with suppress(OSError):
-                        target = os.path.join(folder, os.readlink(place))  # noqa: PTH115, PTH118
-                        pending.append(os.path.normpath(target))
-                elif place not in self._exact and os.path.isdir(place):  # noqa: PTH112
-                    self._folders.append(place)
-                if place == outermost:
-                    break
-
-    def _problem(self) -> str | None:
-        pins = self._take_pins()
-        changed = differences(self._approved, pins)
-        if not changed:
-            return None
-        path = changed[0]
-        name = os.path.relpath(path, self._project)
-        if pins.get(path, ABSENT).kind is PinKind.TOO_LARGE:
-            return f"{name} is too large to be checked"
-        is_new = self._approved.get(path, ABSENT) == ABSENT
-        return f"{name} {'was added' if is_new else 'changed'} since it was approved"
-
-
 def _are_exchanged(
     before: dict[str, Times | None], after: dict[str, Times | None]
 ) -> bool:
@@ -340,13 +248,26 @@ class ProjectApproval:
         self, path: str, manifest: Manifest, layers: list[SettingsLayer]
     ) -> None:
         self._record_path, self._layers = path, layers
-        self._follow(manifest)
-
-    def _follow(self, manifest: Manifest) -> None:
-        tree, project = manifest.tree, manifest.project
-        take_pins = partial(pin_project, self._layers, project, None, tree)
         self.manifest = manifest
-        self.tree = PinnedFiles(project, tree, take_pins, exact=tree)
+
+    def change(self, hook: HookConfig | None = None) -> str | None:
+        """What is not as it was approved in ``.hookline``, or of a hook's files."""
+        manifest, project = self.manifest, self.manifest.project
+        approved = dict(manifest.tree)
+        pins = pin_project(self._layers, project, None, manifest.tree)
+        if hook is not None:
+            hook_pins = manifest.named_by(hook)
+            pins = pin_named_files(hook, project, None, hook_pins) | pins
+            approved = {**hook_pins, **approved}
+        changed = differences(approved, pins)
+        if not changed:
+            return None
+        path = changed[0]
+        name = os.path.relpath(path, project)
+        if pins.get(path, ABSENT).kind is PinKind.TOO_LARGE:
+            return f"{name} is too large to be checked"
+        is_new = approved.get(path, ABSENT) == ABSENT
+        return f"{name} {'was added' if is_new else 'changed'} since it was approved"
 
     def renew(self) -> bool:
         """Follow the project into another state that was approved, if it is in one.
@@ -361,7 +282,7 @@ class ProjectApproval:
                 manifest = find_holding(self._record_path, record, settings)
         if manifest is None or manifest.covers_the_same(self.manifest):
             return False
-        self._follow(manifest)
+        self.manifest = manifest
         return True
 
 
@@ -370,37 +291,69 @@ class HookApproval(Approval):
 
     def __init__(self, project: ProjectApproval, hook: HookConfig) -> None:
         self._project, self._hook = project, hook
-        self._times: tuple[_FileTimes, ...] = ()
         self._callbacks: list[Callable[[], object]] = []
         self._follow()
 
     def _follow(self) -> None:
         """Take the files that the hook names, now or when it was approved."""
-        hook, manifest = self._hook, self._project.manifest
-        approved = manifest.files.get(hook_id(hook), {})
+        manifest = self._manifest = self._project.manifest
+        approved = manifest.named_by(self._hook)
         pins = {**approved, **manifest.tree}
-        named = NamedPaths(hook, manifest.project)
-        folders = {path for path, pin in approved.items() if pin.kind is PinKind.FOLDER}
-        self._manifest = manifest
         self.digests = {path: pin.digest for path, pin in pins.items() if pin.digest}
-        self._files = PinnedFiles(
-            manifest.project,
-            approved,
-            partial(pin_named_files, hook, manifest.project, None, approved),
-            exact=sorted({*approved, *named.outside} - folders),
-            listed=sorted(folders.union(named.folders)),
+        paths = NamedPaths(self._hook, manifest.project)
+        # Files come and go in these, and they decide which files count.
+        folders = {path for path, pin in approved.items() if pin.kind is PinKind.FOLDER}
+        self._listed = sorted(folders.union(paths.folders))
+        self._exact = dict.fromkeys(sorted({*pins, *paths.outside} - folders))
+        self._checked: tuple[_FileTimes, str | None] | None = None
+        self._find_ways()
+        self._times = self._look()
+
+    def _find_ways(self) -> None:
+        """Find the links and folders that lead to the paths now."""
+        self._links, self._folders = list[str](), list[str]()
+        traced = set[str]()
+        pending, project = [*self._exact, *self._listed], self._manifest.project
+        while pending:
+            path = pending.pop()
+            is_inside = is_within(path, project)
+            outermost = project if is_inside else os.path.dirname(path)  # noqa: PTH120
+            for place in folders_above(path):
+                if place in traced:
+                    break
+                traced.add(place)
+                if os.path.islink(place):  # noqa: PTH114
+                    self._links.append(place)
+                    folder = os.path.realpath(os.path.dirname(place))  # noqa: PTH120
+                    with suppress(OSError):
+                        target = os.path.join(folder, os.readlink(place))  # noqa: PTH115, PTH118
+                        pending.append(os.path.normpath(target))
+                elif place not in self._exact and os.path.isdir(place):  # noqa: PTH112
+                    self._folders.append(place)
+                if place == outermost:
+                    break
+
+    def _look(self) -> _FileTimes:
+        exact = [times_of(path) for path in self._exact]
+        exact += [times_of(link, os.lstat) for link in self._links]
+        return _FileTimes(
+            tuple(exact),
+            tuple(times_of(path) for path in self._listed),
+            {path: times_of(path) for path in self._folders},
         )
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, as a message or None, and a stamp for ``unchanged_since``."""
-        problem, self._times = self._compare()
+        problem, times = self._compare()
         if problem is not None and self._project.renew():
-            problem, self._times = self._compare()
+            problem, times = self._compare()
         if problem is not None:
             self._call_back()
-        return problem, self._times
+        self._times = times
+        return problem, times
 
-    def _compare(self) -> tuple[str | None, tuple[_FileTimes, ...]]:
+    def _compare(self) -> tuple[str | None, _FileTimes]:
+        times = self._times
         try:
             if self._manifest is not self._project.manifest:
                 # The project was found in another approved state.
@@ -408,24 +361,40 @@ class HookApproval(Approval):
                 self._call_back()
             if hook_id(self._hook) not in self._manifest.files:
                 # Another version of hookline ignored it, so nobody was shown it.
-                return "it was not among the hooks that were approved", ()
-            tree_problem, tree = self._project.tree.check()
-            problem, files = self._files.check()
+                return "it was not among the hooks that were approved", times
+            times = self._look()
+            if self._checked is not None:
+                checked, problem = self._checked
+                if (times.exact, times.listed) == (checked.exact, checked.listed):
+                    return problem, times
+            self._find_ways()
+            # Looked at before the bytes are read: no later change is missed.
+            now_ns, times = time.time_ns(), self._look()
+            problem = self._project.change(self._hook)
+            changes = (each[-1] for each in (*times.exact, *times.listed) if each)
+            is_old = now_ns - max(changes, default=0) > YOUNG_NS
+            # What was exchanged meanwhile is not what was read.
+            is_settled = is_old and times == self._look()
+            self._checked = (times, problem) if is_settled else None
         # Whatever keeps files from being checked: they are not known to be the same.
         except Exception as error:  # noqa: BLE001
-            return f"its files could not be checked ({error!r})", ()
-        return tree_problem or problem, (tree, files)
+            return f"its files could not be checked ({error!r})", times
+        return problem, times
 
     def unchanged_since(self, stamp: Stamp) -> bool:
-        """Whether no file was touched since the stamp was taken."""
+        """Whether nothing was touched, exchanged or put beside since then."""
+        is_same = False
         # Raises only where it cannot be told: so it is taken as changed.
         with suppress(Exception):
-            tree, files = stamp
-            same_tree = self._project.tree.unchanged_since(tree)
-            if same_tree and self._files.unchanged_since(files):
-                return True
-        self._call_back()
-        return False
+            if isinstance(stamp, _FileTimes):
+                times = self._look()
+                is_same = times.exact == stamp.exact
+                is_same = is_same and not _are_exchanged(stamp.folders, times.folders)
+                if is_same and times.listed != stamp.listed:
+                    is_same = self._project.change(self._hook) is None
+        if not is_same:
+            self._call_back()
+        return is_same
 
     def when_changed(self, callback: Callable[[], object]) -> None:
         """Call back whenever the files turn out not to be the approved ones."""
@@ -437,8 +406,7 @@ class HookApproval(Approval):
 
     def environment(self) -> dict[str, str]:
         """Python's caches are kept where only this user can write."""
-        exact = [times.exact for times in self._times]
-        return private_cache(self._manifest.project, exact)
+        return private_cache(self._manifest.project, self._times.exact)
 
 
 def cache_folder(project: str) -> str | None:

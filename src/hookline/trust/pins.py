@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -355,11 +356,19 @@ def times_of(
     missing.
     """
     try:
-        status = look(path)
+        return _times(look(path))
     except (OSError, ValueError):
         return None
+
+
+def _times(status: os.stat_result) -> Times:
     times = (status.st_mtime_ns, status.st_ctime_ns)
     return (status.st_ino, status.st_dev, status.st_size, *times)
+
+
+_known_pins: dict[str, tuple[Times, Pin]] = {}
+"""Of files that were read, and their times then: as git does, a file is read again if
+these differ, or if it was so young that a second change might not have shown."""
 
 
 def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
@@ -370,14 +379,18 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
     with suppress(OSError, ValueError):  # most paths are no links
         link = os.readlink(path)  # noqa: PTH115
     try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - no Path on this path
-        if stat.S_ISDIR(mode):
-            return Pin(PinKind.FOLDER, mode=stat.S_IMODE(mode), link=link)
-        if not stat.S_ISREG(mode):
+        status = os.stat(path)  # noqa: PTH116 - no Path on this path
+        if stat.S_ISDIR(status.st_mode):
+            return Pin(PinKind.FOLDER, mode=stat.S_IMODE(status.st_mode), link=link)
+        times, pin = _known_pins.get(path, (None, ABSENT))
+        if copies is None and times == _times(status) and pin.link == link:
+            return pin
+        if not stat.S_ISREG(status.st_mode):
             return Pin(PinKind.OTHER, link=link)
+        now_ns = time.time_ns()
         with open(os.open(path, _READ_FLAGS), "rb") as file:  # noqa: PTH123
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):  # exchanged meanwhile
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # exchanged meanwhile
                 return Pin(PinKind.OTHER, link=link)
             head = file.read(MAX_COPY_BYTES + 1)
             digest = hashlib.sha256(head)
@@ -394,10 +407,15 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
         return Pin(PinKind.ABSENT, link=link)
     except (OSError, ValueError):
         return Pin(PinKind.UNREADABLE, link=link)
-    name = digest.hexdigest()
+    mode = stat.S_IMODE(status.st_mode)
+    pin = Pin(PinKind.FILE, digest.hexdigest(), size, mode, link)
     if copies is not None and len(head) <= MAX_COPY_BYTES:
-        copies[name] = head
-    return Pin(PinKind.FILE, name, size, stat.S_IMODE(mode), link)
+        copies[pin.digest] = head
+    if now_ns - status.st_ctime_ns > YOUNG_NS:
+        if len(_known_pins) >= 2 * MAX_TREE_ENTRIES:
+            _known_pins.clear()
+        _known_pins[path] = (_times(status), pin)
+    return pin
 
 
 def pin_named_files(
@@ -407,13 +425,13 @@ def pin_named_files(
     approved: Pins | None = None,
 ) -> dict[str, Pin]:
     """Pin what a hook names and what it was approved with, but for ``.hookline``."""
-    named = NamedPaths(hook, project)
+    paths = NamedPaths(hook, project)
     pins: dict[str, Pin] = {}
-    for folder in named.listed:
+    for folder in paths.listed:
         for path in _below(folder, approved):
-            if not is_within_any(path, named.excluded):
+            if not is_within_any(path, paths.excluded):
                 pins[path] = take_pin(path, copies)
-    for path in (*(approved or ()), *_bounded(named.outside, project, approved)):
+    for path in (*(approved or ()), *_bounded(paths.outside, project, approved)):
         if path not in pins:
             pins[path] = take_pin(path, copies)
     return pins

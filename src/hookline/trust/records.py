@@ -55,8 +55,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def pins(self) -> dict[str, Pin]:
         """All pinned files."""
         pins: dict[str, Pin] = {}
-        for named in self.files.values():
-            pins |= named
+        for hook_pins in self.files.values():
+            pins |= hook_pins
         return pins | self.tree
 
     def named_by(self, hook: HookConfig) -> Pins:
@@ -101,14 +101,14 @@ class TrustRecord(Struct, frozen=True):
     def with_first(self, manifest: Manifest) -> TrustRecord:
         """The record with one state before all others."""
         states = self.states if self.version == VERSION else ()
-        others = (state for state in states if not state.covers_the_same(manifest))
-        return TrustRecord(VERSION, (manifest, *others)[:MAX_STATES])
+        older = (state for state in states if not state.covers_the_same(manifest))
+        return TrustRecord(VERSION, (manifest, *older)[:MAX_STATES])
 
 
 def hook_id(hook: HookConfig) -> str:
     """The name of a hook in a record: everything that decides which files it names."""
-    named = (hook.shell, hook.env, hook.trust_files)
-    more = (encode(named).decode(),) if any(named) else ()
+    options = (hook.shell, hook.env, hook.trust_files)
+    more = (encode(options).decode(),) if any(options) else ()
     return "\n".join((*hook.key, *more))
 
 
@@ -165,8 +165,8 @@ def save_record(manifest: Manifest, copies: Mapping[str, bytes]) -> None:
         pins = (pin for state in record.states for pin in state.pins().values())
         digests = {pin.digest for pin in pins}
         copies = {**load_copies(manifest.project), **copies}
-        used = {digest: copies[digest] for digest in digests & copies.keys()}
-        write_private(_copies_path(path), msgspec.msgpack.encode(used))
+        copies = {digest: copies[digest] for digest in digests & copies.keys()}
+        write_private(_copies_path(path), msgspec.msgpack.encode(copies))
         write_private(path, msgspec.json.encode(record))
 
 

@@ -101,11 +101,11 @@ class Definition(Struct, frozen=True):
     def other_keys(self) -> Iterator[tuple[str, Any]]:
         """Every other key that is set, whether Hookline knows it or not."""
         hook = self.hook
-        shown = {"type": hook.type.value, "name": hook.name, **self.runs}
+        headline = {"type": hook.type.value, "name": hook.name, **self.runs}
         for key, value in self.group.items():
             yield f"{key} of the group", value
         for key, value in self.raw.items():
-            if value != shown.get(key):
+            if value != headline.get(key):
                 yield key, value
 
     def cautions(self) -> Iterator[tuple[str, str]]:
@@ -204,8 +204,11 @@ class Review(Struct, frozen=True, kw_only=True):
             notes = list(_notes(hook, self.manifest.project))
             if self.before is not None and definition in approved:
                 change = Change.SAME
-                named = self.before.named_by(hook).keys()
-                if named & different or self.before.tree != self.manifest.tree:
+                pins_before = self.before.named_by(hook)
+                if (
+                    pins_before.keys() & different
+                    or self.before.tree != self.manifest.tree
+                ):
                     change = Change.CHANGED
                     text = "it is the same, but files that it is approved with changed"
                     notes.insert(0, ("", text))
@@ -344,11 +347,11 @@ def _definitions(layer: SettingsLayer) -> Iterator[Definition]:
     events = layer.raw.get("hooks")
     for name, groups in events.items() if isinstance(events, dict) else ():
         for group in _objects(groups):
-            others = {k: v for k, v in group.items() if k not in {"hooks", "matcher"}}
+            options = {k: v for k, v in group.items() if k not in {"hooks", "matcher"}}
             for raw in _objects(group.get("hooks")):
                 alone = {"hooks": {name: [{**group, "hooks": [raw]}]}}
                 for event, parsed, hook in parse_layer(alone, layer.source).hooks():
-                    yield Definition(event, parsed.matcher, hook, others, raw)
+                    yield Definition(event, parsed.matcher, hook, options, raw)
 
 
 def _objects(values: Any) -> list[dict[str, Any]]:
@@ -370,8 +373,8 @@ def _other_settings(layers: list[SettingsLayer]) -> dict[str, dict[str, Any]]:
 
 def _notes(hook: HookConfig, project: str) -> Iterator[tuple[str, str]]:
     """What an approval of a hook does not cover: of which path, and the fact."""
-    named = NamedPaths(hook, project)
-    pinned = dict.fromkeys((*named.roles, *named.listed))
+    paths = NamedPaths(hook, project)
+    pinned = dict.fromkeys((*paths.roles, *paths.listed))
     if hook.type is HookType.HTTP:
         text = "what it does with them and what it answers is not pinned"
         yield "", f"the service sees these events: {text}"
@@ -382,16 +385,16 @@ def _notes(hook: HookConfig, project: str) -> Iterator[tuple[str, str]]:
         text = "only the command itself is pinned, not the programs it runs"
         yield "", f"no file of the project is named: {text}"
     unpinned: dict[tuple[str, str], None] = {}
-    folders = [f"{project}/{PROJECT_FOLDER}", *named.listed]
-    for path in named.roles:
+    folders = [f"{project}/{PROJECT_FOLDER}", *paths.listed]
+    for path in paths.roles:
         if os.path.isdir(path) and not is_within_any(path, folders):  # noqa: PTH112
             why = "it is a folder: list it in trustFiles if code is loaded from there"
             unpinned[path, why] = None
-    for use in named.unpinned:
+    for use in paths.unpinned:
         is_data = use.path not in pinned and os.path.isfile(use.path)  # noqa: PTH113
         if use.why or is_data:
             unpinned[use.path, use.why] = None
-    for script, role in named.roles.items():
+    for script, role in paths.roles.items():
         is_script = role is Role.CODE and hook.type is not HookType.CEDAR
         if not is_script or is_within(script, folders[0]) or not is_python(script):
             continue
