@@ -190,7 +190,7 @@ class SessionEvents(EventFirer):
         transcript = None if self._id is None else self.transcript_path
         with suppress(Exception):  # it may be the hooks elsewhere that failed
             fields = event_fields(event, event_input)
-            side = RemoteSide(remote, event, fields, self._id, transcript)
+            side = RemoteSide(remote, event, fields, (self._id, transcript))
             return await side.judge_beside(result)
         return result
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from hookline._internal.log import Guard, logger
-from hookline.config import Config
 from hookline.plan import HookPlan
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
@@ -56,7 +55,6 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     reload puts another one in its place, so no event sees half of each.
     """
 
-    config: Config
     settings: Settings
     registry: HookRegistry
     planner: HookPlanner
@@ -121,7 +119,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
         # Tool events, the most frequent ones, need no translators.
         from hookline.translators import stable_fields
 
-        return stable_fields(event, fields, self.config.translator)
+        return stable_fields(event, fields, self.observers.config.translator)
 
     def failed(
         self,
@@ -207,7 +205,7 @@ class HookEventHandler(EventFirer):
         with pipeline.observers.event(event, fields, session, trace) as observed:
             remote = None
             if self.remote is not None:
-                remote = RemoteSide(self.remote, event, fields, *session)
+                remote = RemoteSide(self.remote, event, fields, session)
             try:
                 observed.result = await pipeline.answer(observed, plan, remote)
                 if observed.result is not None:
@@ -297,9 +295,10 @@ class HookEventHandler(EventFirer):
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
+        from hookline.bus.server import RequestServer  # most hosts have no bus
         from hookline.bus.subscription import Subscription
 
-        self._server = self._make_server(bus)
+        self._server = RequestServer(self, bus)
         self._subscription = Subscription(self._server)
         Guard("")(self._server.subscribe)  # ``subscribed`` tells why, and asks again
 
@@ -311,7 +310,9 @@ class HookEventHandler(EventFirer):
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Answer one bus request; never raises (protocol.md#bus)."""
         if self._server is None:
-            self._server = self._make_server(None)
+            from hookline.bus.server import RequestServer  # as above
+
+            self._server = RequestServer(self)
         return await self._server.handle_request(payload)
 
     async def dispose(self) -> None:
@@ -320,9 +321,3 @@ class HookEventHandler(EventFirer):
             await self._subscription.end()
         if self._server is not None:
             await self._server.finished()
-
-    def _make_server(self, bus: HookBus | None) -> RequestServer:
-        # Most hosts have no bus and need not load this module.
-        from hookline.bus.server import RequestServer
-
-        return RequestServer(self, bus)

@@ -88,10 +88,7 @@ def aggregate(
 
 
 def _with_whole_change(
-    merged: HookOutput,
-    outputs: Outputs,
-    event: HookEventName,
-    event_input: EventInput,
+    merged: HookOutput, outputs: Outputs, event: HookEventName, event_input: EventInput
 ) -> HookOutput:
     """Add the whole changed tool input; a repeated value is no change.
 

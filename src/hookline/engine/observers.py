@@ -32,12 +32,7 @@ from hookline.errors import JournalError
 from hookline.plan import HookCall, HookPlan, depth_inside, depth_outside
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import Fields, base_fields
-from hookline.protocol.results import (
-    AggregatedHookResult,
-    HookExecutionResult,
-    ProcessedHookResult,
-    Stage,
-)
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult, Stage
 from hookline.protocol.verdict import event_verdict
 from hookline.settings.load import Settings
 
@@ -51,7 +46,7 @@ if TYPE_CHECKING:
 
 _LAST_WRITES_S = 2.0
 """How long a host that ends soon waits for a journal in which nothing is written."""
-_LONGEST_VALUE, _LONGEST_MESSAGE, _MOST_LINES = 120, 1000, 200
+_MOST_LINES = 200
 _PLANNING = Stage.PLANNING  # finding a member in its enum is slow on Python 3.11
 _Records = Iterator[tuple[int, str, Record]]
 """Level, name and content of each."""
@@ -249,31 +244,44 @@ class Reporter:
 
     def __init__(self, debug_logger: DebugLogger | AnyLogger | None) -> None:
         """Raises ``TypeError`` for what cannot take records."""
-        self._log: DebugLogger
-        self._courier = log_courier
         self._has_records = False
         if isinstance(debug_logger, logging.Logger | logging.LoggerAdapter | None):
             target = debug_logger or logging.getLogger("hookline.hooks")
-            self._log = StandardLogger(target)
+            self._log: DebugLogger = StandardLogger(target)
+            self._courier = log_courier
             self.listens: Callable[[], bool] = partial(self._log.enabled, DEBUG)
             """Whether there is a record of every event."""
-        else:
-            self._log = _checked(debug_logger)
-            # One of the host's own is asked in its thread what it would write: it may
-            # hang, and holds up no record of another system.
-            self._courier = Courier("the debug logger")
-            self.listens = lambda: True
+            return
+        names = ("enabled", "log", "flush")
+        methods = [getattr(debug_logger, name, None) for name in names]
+        if (
+            isinstance(debug_logger, type)
+            or not all(map(callable, methods))
+            or any(map(iscoroutinefunction, methods))
+        ):
+            raise TypeError(
+                f"debug_logger: expected a logging.Logger, or an object with the plain "
+                f"methods enabled(level), log(level, name, record) and flush(), "
+                f"got {debug_logger!r:.80}"
+            )
+        # One of the host's own is asked in its thread what it would write: it may hang,
+        # and holds up no record of another system.
+        self._log, self._courier = debug_logger, Courier("the debug logger")
+        self.listens = lambda: True
 
     def report(
-        self,
-        event: HookEventName,
-        fields: Fields | None,
-        result: ProcessedHookResult,
+        self, event: HookEventName, fields: Fields | None, result: ProcessedHookResult
     ) -> None:
         """Have the hooks of one event logged, and a summary; or that it failed."""
-        if self.listens() or _is_notable(event, result.aggregated):
-            is_debugging = partial(self._log.enabled, DEBUG)
-            self._put(_event_records(event, fields or {}, result, is_debugging))
+        traits, aggregated = TRAITS[event], result.aggregated
+        is_notable = bool(self.listens() or aggregated.errors)
+        if not (traits.can_block and traits.can_stop):  # they may have tried
+            is_notable |= bool(aggregated.all_outputs)
+        for hook in aggregated.hook_results:
+            if hook.cause or hook.warnings or hook.user_message:
+                is_notable = True
+        if is_notable:
+            self._put(self._event_records(event, fields or {}, result))
 
     def report_late(self, result: HookExecutionResult) -> None:
         """Have a hook logged that nobody waited for."""
@@ -299,30 +307,35 @@ class Reporter:
 
         self._courier.put(write)
 
-
-def _is_notable(event: HookEventName, result: AggregatedHookResult) -> bool:
-    """Whether there may be anything to log above the level for debugging."""
-    for hook in result.hook_results:  # no generator: this runs for every event
-        if hook.cause is not None or hook.warnings or hook.user_message:
-            return True
-    is_limited = not (TRAITS[event].can_block and TRAITS[event].can_stop)
-    return bool(result.errors or (is_limited and result.all_outputs))
-
-
-def _checked(candidate: Any) -> DebugLogger:
-    methods = [getattr(candidate, name, None) for name in ("enabled", "log", "flush")]
-    if (
-        isinstance(candidate, type)
-        or not all(map(callable, methods))
-        or any(map(iscoroutinefunction, methods))
-    ):
-        raise TypeError(
-            f"debug_logger: expected a logging.Logger, or an object with the plain "
-            f"methods enabled(level), log(level, name, record) and flush(), "
-            f"got {candidate!r:.80}"
-        )
-    debug_logger: DebugLogger = candidate
-    return debug_logger
+    def _event_records(
+        self, event: HookEventName, fields: Fields, result: ProcessedHookResult
+    ) -> _Records:
+        aggregated, hooks = result.aggregated, result.aggregated.hook_results
+        if aggregated.errors and not hooks:
+            yield WARNING, "hook:failure", aggregated.errors[0].to_wire()
+            return
+        for hook in hooks:
+            if not hook.is_async:
+                yield from _hook_records(hook)
+        traits, outputs = TRAITS[event], aggregated.all_outputs
+        if not traits.can_block and any(output.is_blocking for output in outputs):
+            ignored = {"event": event.value, "message": "cannot block: ignored"}
+            yield WARNING, "hook:warning", ignored
+        if not traits.can_stop and any(output.stops for output in outputs):
+            ignored = {"event": event.value, "message": "cannot stop: ignored"}
+            yield WARNING, "hook:warning", ignored
+        if not self._log.enabled(DEBUG):
+            return
+        failed = sum(hook.failed for hook in hooks)
+        summary = {
+            "event": event.value,
+            "total": len(hooks),
+            "succeeded": len(hooks) - failed,
+            "failed": failed,
+            "duration_ms": round(aggregated.total_duration, 3),
+        }
+        yield DEBUG, "hook:batch_summary", summary
+        yield DEBUG, _human_line(event, fields, result), {}
 
 
 class StandardLogger:
@@ -345,10 +358,8 @@ class StandardLogger:
         values = []
         for key, value in record.items():
             # What says what to do is shown whole, within reason.
-            is_message = key in ("message", "error")
-            limit, text = _LONGEST_VALUE, str(value)
-            if is_message:
-                limit = _LONGEST_MESSAGE
+            limit = 1000 if key in ("message", "error") else 120
+            text = str(value)
             if not (traceback and key == "stderr"):
                 short = text if len(text) <= limit else text[: limit - 3] + "..."
                 values.append(f"{key}={short!r}")
@@ -357,39 +368,6 @@ class StandardLogger:
 
     def flush(self) -> None:
         """Nothing is kept."""
-
-
-def _event_records(
-    event: HookEventName,
-    fields: Fields,
-    result: ProcessedHookResult,
-    is_debugging: Callable[[], bool],
-) -> _Records:
-    aggregated, hooks = result.aggregated, result.aggregated.hook_results
-    if aggregated.errors and not hooks:
-        yield WARNING, "hook:failure", aggregated.errors[0].to_wire()
-        return
-    for hook in hooks:
-        if not hook.is_async:
-            yield from _hook_records(hook)
-    traits, outputs = TRAITS[event], aggregated.all_outputs
-    ignored = {"event": event.value, "message": "cannot block: ignored"}
-    if not traits.can_block and any(output.is_blocking for output in outputs):
-        yield WARNING, "hook:warning", ignored
-    if not traits.can_stop and any(output.stops for output in outputs):
-        yield WARNING, "hook:warning", {**ignored, "message": "cannot stop: ignored"}
-    if not is_debugging():
-        return
-    failed = sum(hook.failed for hook in hooks)
-    summary = {
-        "event": event.value,
-        "total": len(hooks),
-        "succeeded": len(hooks) - failed,
-        "failed": failed,
-        "duration_ms": round(aggregated.total_duration, 3),
-    }
-    yield DEBUG, "hook:batch_summary", summary
-    yield DEBUG, _human_line(event, fields, result), {}
 
 
 def _hook_records(result: HookExecutionResult) -> _Records:

@@ -19,26 +19,22 @@ from hookline.protocol.results import (
 from hookline.settings.load import HookOptions
 from hookline.settings.model import HookConfig, HookSource, HookType
 
+from .observers import Session
+
 
 class RemoteSide(Executor):
     """What hooks elsewhere say of one event: the executor of the hook for them."""
 
     def __init__(
-        self,
-        firer: EventFirer,
-        event: HookEventName,
-        fields: Fields,
-        session_id: str | None = None,
-        transcript_path: str | None = None,
+        self, firer: EventFirer, event: HookEventName, fields: Fields, session: Session
     ) -> None:
         """``fields``: as they were fired, with an SDK's own objects."""
-        self._firer, self._event, self._fields = firer, event, fields
-        self._session = session_id, transcript_path
+        self._firer, self._event = firer, event
+        self._fields, self._session = fields, session
         self._answers: list[AggregatedHookResult] = []
         # Managed: neither the breaker nor the depth of nested events skips it.
-        config = HookConfig(type=HookType.PYTHON, name="remote hooks", managed=True)
         self.hook = RegisteredHook(
-            config=config,
+            config=HookConfig(type=HookType.PYTHON, name="remote hooks", managed=True),
             event=event,
             source=HookSource.RUNTIME,
             options=HookOptions(),
@@ -68,25 +64,22 @@ class RemoteSide(Executor):
         """A result with the single hooks of each answer in its place."""
         if not self._answers:  # it could not be asked, and the result says why
             return merged
-        answers = iter(self._answers)
-        results: list[HookExecutionResult] = []
+        answers, results = iter(self._answers), list[HookExecutionResult]()
         for result in merged.hook_results:
-            hooks = [result]
-            if result.hook_type == "remote":
-                hooks = [
-                    structs.replace(hook, recheck=hook.recheck or result.recheck)
-                    for hook in next(answers).hook_results
-                ]
-            results += hooks
+            if result.hook_type != "remote":
+                results.append(result)
+                continue
+            results += (
+                structs.replace(hook, recheck=hook.recheck or result.recheck)
+                for hook in next(answers).hook_results
+            )
         outputs, first = merged.all_outputs, self._answers[0]
         if first.final_output is not None:
             outputs = [*(first.all_outputs or [first.final_output]), *outputs[1:]]
         errors = [error for answer in self._answers for error in answer.errors]
+        errors += merged.errors
         return structs.replace(
-            merged,
-            all_outputs=outputs,
-            hook_results=results,
-            errors=[*errors, *merged.errors],
+            merged, all_outputs=outputs, hook_results=results, errors=errors
         )
 
     async def judge_beside(self, local: ProcessedHookResult) -> ProcessedHookResult:

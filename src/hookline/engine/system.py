@@ -204,7 +204,6 @@ class HookSystem:
         self._observers.follow(settings, recorded=not is_off)
         planned = HookRegistry(Settings()) if is_off else registry
         return EventPipeline(
-            config=self._config,
             settings=settings,
             registry=planned,
             planner=HookPlanner(planned),
