@@ -26,7 +26,7 @@ from hookline.trust.pins import times_of
 
 from .command import command_spec, trace_environment
 from .runtime import Runtime, Runtimes
-from .worker import FilesStamp, KeepingExecutor, KeptProcess, ProcessPool
+from .worker import KeepingExecutor, KeptProcess, Origin, ProcessPool
 
 _GONE_S = 1.0
 
@@ -158,8 +158,8 @@ class StandbyExecutor(KeepingExecutor):
         if min(missing, room) <= 0:
             return
         # Before it reads its files: no change after that is missed.
-        files = FilesStamp(hook, hook.project or call.cwd)
-        if files.problem is not None:
+        origin = Origin(hook, call, _session_of(call))
+        if origin.changed is not None:
             return
         try:
             spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
@@ -168,7 +168,7 @@ class StandbyExecutor(KeepingExecutor):
         except (OSError, ValueError, SubprocessError) as error:
             _give_up(hook, f"could not be started ahead: {error}", self._given_up)
             return
-        pool.add(process, hook, _session_of(call), files)
+        pool.add(process, origin)
         pool.wait(process)
         pool.loop.call_soon(self._fill, pool, hook, call)
 

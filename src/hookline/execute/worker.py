@@ -34,12 +34,12 @@ from hookline.execute.child import (
 from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import decode, encode
-from hookline.settings.model import Approval, Stamp
+from hookline.settings.model import Approval
 from hookline.trust.pins import NamedPaths, times_of
 
 from .answer import trimmed
 from .command import command_spec, request_environment, trace_environment
-from .runtime import Runtimes, Slots
+from .runtime import Runtime, Runtimes, Slots
 
 NO_ANSWER = (
     "did not answer as a worker: a script that answers one event and ends "
@@ -61,38 +61,38 @@ _SPARE_BITS = 64 - 53
 """An id is a whole number that JSON parsers of all languages keep exactly."""
 
 
-class FilesStamp:
-    """The files of a hook as they were before a process of it was started."""
+class Origin:
+    """What a process was started for, and its files as they were before that."""
 
-    def __init__(self, hook: RegisteredHook, folder: str) -> None:
-        self.problem: str | None = None
-        self._stamp: Stamp
+    def __init__(self, hook: RegisteredHook, call: HookCall, key: Hashable) -> None:
+        """``key``: what else an event has in common with it that can be given to it."""
+        self.hook = hook
+        self.key = key
+        self.changed: str | None = None
+        """What of its files is not as it was approved: it must not be started."""
         self._paths: tuple[str, ...] | None = None
         if hook.approval is not None:
-            self.problem, self._stamp = hook.approval.check()
+            self.changed, self._stamp = hook.approval.check()
             return
-        named = NamedPaths(hook.config, folder)
+        named = NamedPaths(hook.config, hook.project or call.cwd)
         paths = (*named.roles, *named.listed)
         # What is missing counts too: it may appear.
         self._paths = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
         self._stamp = tuple(map(times_of, self._paths))
 
-    def holds(self, hook: RegisteredHook) -> bool:
+    def has_same_files(self, hook: RegisteredHook) -> bool:
         """Whether none of them was touched since then."""
         if hook.approval is not None:
             return hook.approval.unchanged_since(self._stamp)
         if self._paths is None:
             return False
-        return bool(self._stamp == tuple(map(times_of, self._paths)))
+        return self._stamp == tuple(map(times_of, self._paths))
 
 
 class KeptProcess:
     """A worker, or a command on standby."""
 
-    hook: RegisteredHook
-    key: Hashable
-    """What else an event must have in common with what it was started for."""
-    files: FilesStamp
+    origin: Origin
 
     @property
     def is_usable(self) -> bool:
@@ -122,17 +122,11 @@ class ProcessPool:
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(
-        self,
-        process: KeptProcess,
-        hook: RegisteredHook,
-        key: Hashable,
-        files: FilesStamp,
-    ) -> None:
+    def add(self, process: KeptProcess, origin: Origin) -> None:
         """Keep a process until it ends: ``remove`` is called then."""
-        process.hook, process.key, process.files = hook, key, files
+        process.origin = origin
         self._live.add(process)
-        approval = hook.approval
+        hook, approval = origin.hook, origin.hook.approval
         if approval is not None and approval is not self._approvals.get(hook.serial):
             self._approvals[hook.serial] = approval
             approval.when_changed(partial(self._files_changed, hook.serial))
@@ -147,20 +141,23 @@ class ProcessPool:
         if self.is_closed or not process.is_usable:
             self.end(process)
             return
-        idle_s = process.hook.options.worker_idle_ms / 1000
+        idle_s = process.origin.hook.options.worker_idle_ms / 1000
         self.waiting[process] = end_at = self.loop.time() + idle_s
         if self._timer is None or self._timer.when() > end_at:
             self._end_idle()
 
     def of_hook(self, serial: int) -> list[KeptProcess]:
         """Those of one hook that wait, for any thread."""
-        return [each for each in tuple(self.waiting) if each.hook.serial == serial]
+        return [
+            each for each in tuple(self.waiting) if each.origin.hook.serial == serial
+        ]
 
     def take(self, hook: RegisteredHook, key: Hashable) -> KeptProcess | None:
         """One that was started for this, under the same files; others of it end."""
         for process in reversed(tuple(self.waiting)):
-            if process.hook.serial == hook.serial and process.key == key:
-                if process.is_usable and process.files.holds(hook):
+            origin = process.origin
+            if origin.hook.serial == hook.serial and origin.key == key:
+                if process.is_usable and origin.has_same_files(hook):
                     del self.waiting[process]
                     return process
                 self.end(process)
@@ -181,7 +178,9 @@ class ProcessPool:
 
     def retain(self, serials: frozenset[int]) -> None:
         """End those that wait for events of other hooks."""
-        others = [each for each in self.waiting if each.hook.serial not in serials]
+        others = [
+            each for each in self.waiting if each.origin.hook.serial not in serials
+        ]
         self.end_waiting(others)
         for key in [key for key in self.workers if key[0] not in serials]:
             self.workers.pop(key).stop_replacing()
@@ -477,10 +476,11 @@ class HookWorkers:
         self.turns = Slots(hook.config.pool)
         self.has_answered = False
         self.processes: set[WorkerProcess] = set()
-        self._pool = pool
+        self.pool = pool
         self._loss = asyncio.Event()
-        self._keeping: asyncio.Task[None] | None = None
-        self._replace_s = REPLACE_S
+        self.keeping: asyncio.Task[None] | None = None
+        """What starts one ahead of events; None where events start it."""
+        self.replace_s = REPLACE_S
 
     @property
     def is_lost(self) -> bool:
@@ -489,26 +489,13 @@ class HookWorkers:
 
     def take(self, call: HookCall) -> WorkerProcess:
         """One that is idle and up to date, or a new one; raises ``OSError``."""
-        worker = self._pool.take(self.hook, call.cwd)
+        worker = self.pool.take(self.hook, call.cwd)
         return worker if isinstance(worker, WorkerProcess) else self._start(call)
-
-    def give_back(self, worker: WorkerProcess, *, keep: bool) -> None:
-        """Take back one that has answered."""
-        self.has_answered, self._replace_s = True, REPLACE_S
-        if keep:
-            self._pool.wait(worker)
-        else:
-            self._pool.end(worker)
-
-    def start_ahead(self, call: HookCall) -> None:
-        """Start a worker before the first event, and another whenever it is lost."""
-        if self._keeping is None:
-            self._keeping = self._pool.loop.create_task(self._keep_one(call))
 
     def stop_replacing(self) -> None:
         """Start none ahead of events any more."""
-        if self._keeping is not None:
-            self._keeping.cancel()
+        if self.keeping is not None:
+            self.keeping.cancel()
 
     async def all_idle(self) -> None:
         """Wait until none has an event."""
@@ -521,35 +508,37 @@ class HookWorkers:
             for _ in range(turns):
                 self.turns.release()
 
-    async def _keep_one(self, call: HookCall) -> None:
+    async def keep_one(self, call: HookCall) -> None:
+        """Start a worker before the first event, and another whenever it is lost."""
         while True:
             # Its files may be approved again later.
             if not self.processes and self.hook.may_start:
+                name = self.hook.name
+                if self._loss.is_set():
+                    logger.warning("worker %r is replaced: it is gone", name)
                 try:
-                    self._pool.wait(self._start(call))
+                    self.pool.wait(self._start(call))
                 except (OSError, ValueError) as error:
-                    name = self.hook.name
+                    self._loss.set()
                     logger.warning("worker %r could not be started: %s", name, error)
             if self.processes:
                 await self._loss.wait()
-                logger.warning("worker %r is replaced: it is gone", self.hook.name)
-            await asyncio.sleep(self._replace_s)
-            self._replace_s = min(2 * self._replace_s, _MAX_REPLACE_S)
+            await asyncio.sleep(self.replace_s)
+            self.replace_s = min(2 * self.replace_s, _MAX_REPLACE_S)
 
     def _start(self, call: HookCall) -> WorkerProcess:
         # Before the worker reads its files: no change after that is missed.
-        files = FilesStamp(self.hook, self.hook.project or call.cwd)
-        spec = command_spec(self.hook, call, 0, warm=True)
-        worker = WorkerProcess(spec, self._ended)
+        origin = Origin(self.hook, call, call.cwd)
+        worker = WorkerProcess(command_spec(self.hook, call, 0, warm=True), self._ended)
         self._loss.clear()
         self.processes.add(worker)
-        self._pool.add(worker, self.hook, call.cwd, files)
+        self.pool.add(worker, origin)
         return worker
 
     def _ended(self, worker: WorkerProcess) -> None:
         self.processes.discard(worker)
-        self._pool.remove(worker)
-        if worker.fault is not None:
+        self.pool.remove(worker)
+        if worker.fault is not None and not self.processes:
             self._loss.set()
 
 
@@ -559,8 +548,7 @@ class WorkerExecutor(KeepingExecutor):
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Ask a worker once; waiting for one does not count against the timeout."""
         runtime = self._runtimes.here()
-        pool = runtime.part(ProcessPool)
-        workers = self._workers(pool, hook, call)
+        workers = self._workers(runtime, hook, call)
         async with workers.turns, runtime.slots:
             started = time.perf_counter()
             try:
@@ -588,15 +576,21 @@ class WorkerExecutor(KeepingExecutor):
             except asyncio.CancelledError:
                 await worker.end(0, 0)
                 raise
-            workers.give_back(worker, keep=self.keeps(hook))
+            workers.has_answered, workers.replace_s = True, REPLACE_S
+            if self.keeps(hook):
+                workers.pool.wait(worker)
+            else:
+                workers.pool.end(worker)
             return structs.replace(end, started=started)
 
     def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
         """Start one worker for each hook ahead of its first event."""
-        pool = self._runtimes.here().part(ProcessPool)
+        runtime = self._runtimes.here()
         for hook in hooks:
             call = HookCall(hook.event, {"cwd": cwd, "session_id": ""})
-            self._workers(pool, hook, call).start_ahead(call)
+            workers = self._workers(runtime, hook, call)
+            if workers.keeping is None:
+                workers.keeping = runtime.loop.create_task(workers.keep_one(call))
 
     def processes(self) -> int:
         """How many workers live."""
@@ -611,8 +605,9 @@ class WorkerExecutor(KeepingExecutor):
         return [workers for pool in pools for workers in tuple(pool.workers.values())]
 
     def _workers(
-        self, pool: ProcessPool, hook: RegisteredHook, call: HookCall
+        self, runtime: Runtime, hook: RegisteredHook, call: HookCall
     ) -> HookWorkers:
+        pool = runtime.part(ProcessPool)
         workers = pool.workers.get((hook.serial, call.cwd))
         if workers is None:
             workers = HookWorkers(pool, hook)
