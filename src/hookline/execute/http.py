@@ -157,18 +157,11 @@ def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
 
 
 @lru_cache(maxsize=4)
-def _verified_tls(*variables: str | None) -> ssl.SSLContext:
-    """Verify by the system's authorities, or by SSL_CERT_FILE and SSL_CERT_DIR."""
+def _verified_tls(*_: str | None) -> ssl.SSLContext:
+    """Verify by the system's authorities, or by those that the variables name."""
     import ssl
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_default_certs()
-    paths = ssl.get_default_verify_paths()
-    if not any((*variables, paths.cafile, paths.capath)):
-        import certifi  # comes with httpx
-
-        context.load_verify_locations(certifi.where())
-    return context
+    return ssl.create_default_context()
 
 
 async def _post(
@@ -243,7 +236,7 @@ async def _read_response(
 
 def _describe(status: int, page: str) -> str:
     """The status of an answer that is none, with the first line of its page."""
-    phrase = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
+    phrase = next((f" {each.phrase}" for each in HTTPStatus if each == status), "")
     if 300 <= status < 400:
         hint = "redirects are not followed: write the final address into url"
         return f"answered {status}{phrase}, and {hint}"

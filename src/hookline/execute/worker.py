@@ -74,8 +74,8 @@ class Origin:
         if hook.approval is not None:
             self.changed, self._stamp = hook.approval.check()
             return
-        named = NamedPaths(hook.config, hook.project or call.cwd)
-        paths = (*named.roles, *named.listed)
+        names = NamedPaths(hook.config, hook.project or call.cwd)
+        paths = (*names.roles, *names.listed)
         # What is missing counts too: it may appear.
         self._paths = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
         self._stamp = tuple(map(times_of, self._paths))
@@ -178,10 +178,9 @@ class ProcessPool:
 
     def retain(self, serials: frozenset[int]) -> None:
         """End those that wait for events of other hooks."""
-        others = [
-            each for each in self.waiting if each.origin.hook.serial not in serials
-        ]
-        self.end_waiting(others)
+        for process in tuple(self.waiting):
+            if process.origin.hook.serial not in serials:
+                self.end(process)
         for key in [key for key in self.workers if key[0] not in serials]:
             self.workers.pop(key).stop_replacing()
 

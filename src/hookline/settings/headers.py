@@ -33,7 +33,7 @@ def looks_like_variable(value: str) -> bool:
 
 def replace_variables(value: str, look_up: Callable[[str], str]) -> str:
     """The value of a header with its variables replaced."""
-    return re.sub(_VARIABLE, lambda found: look_up(found[1]), value)
+    return re.sub(_VARIABLE, lambda match: look_up(match[1]), value)
 
 
 def is_credential(name: str) -> bool:
@@ -43,16 +43,16 @@ def is_credential(name: str) -> bool:
 
 def names_problem(names: Iterable[str]) -> tuple[str, str] | None:
     """The first header that cannot be sent, and why; None if all can."""
-    seen: set[str] = set()
+    lowered_names: set[str] = set()
     for name in names:
         lowered = name.lower()
         if re.fullmatch(_NAME, name) is None:
             return name, "is not a valid name of a header"
         if lowered in _FRAMING or lowered.startswith(OWN_PREFIX):
             return name, "is set by Hookline: remove it"
-        if lowered in seen:
+        if lowered in lowered_names:
             return name, "is given twice, in different spellings: remove one"
-        seen.add(lowered)
+        lowered_names.add(lowered)
     return None
 
 
