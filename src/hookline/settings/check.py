@@ -252,11 +252,13 @@ class _Hook(Struct, frozen=True):
     """Its project, or where relative paths of policies start."""
     path: KeyPath
 
-    def error(
-        self, message: str, *keys: str | int, of_machine: bool = False
-    ) -> Problem:
+    def error(self, message: str, *keys: str | int) -> Problem:
         """What cannot work."""
-        return Problem((*self.path, *keys), message, of_machine=of_machine)
+        return Problem((*self.path, *keys), message)
+
+    def missing(self, message: str, *keys: str | int) -> Problem:
+        """What is not installed on this machine."""
+        return Problem((*self.path, *keys), message, of_machine=True)
 
     def warning(self, message: str, *keys: str | int) -> Problem:
         """What has no effect, or another one than its author thinks."""
@@ -266,17 +268,17 @@ class _Hook(Struct, frozen=True):
 def lint(raw: dict[str, Any], project: str | None) -> Iterator[Problem]:
     """What looks wrong; files are only checked where the project is known."""
     yield from _unknown_keys(raw, SettingsFile, ())
-    yield from _unknown_keys(raw.get("hooksConfig"), HooksOptions, ("hooksConfig",))
-    for _, group, path in _groups(raw):
-        yield from _unknown_keys(group, HookGroup, path)
-        for hook, at in _objects(group.get("hooks"), (*path, "hooks")):
-            yield from _unknown_keys(hook, HookConfig, at)
     options = raw.get("hooksConfig")
+    yield from _unknown_keys(options, HooksOptions, ("hooksConfig",))
     telemetry = options.get("telemetry") if isinstance(options, dict) else None
     if telemetry and not _is_installed("opentelemetry.trace"):
         message = f"ignored: {MissingExtraError('otel', 'opentelemetry-api')}"
         yield Problem(("hooksConfig", "telemetry"), message, Severity.WARNING)
-    yield from _hook_problems(raw, project, (*_LOOKS, *_DECISIONS))
+    for _, group, path in _groups(raw):
+        yield from _unknown_keys(group, HookGroup, path)
+        for hook, at in _objects(group.get("hooks"), (*path, "hooks")):
+            yield from _unknown_keys(hook, HookConfig, at)
+    yield from _hook_problems(raw, project, with_looks=True)
 
 
 def undecidable(raw: dict[str, Any], folder: str | None) -> list[Problem]:
@@ -284,28 +286,35 @@ def undecidable(raw: dict[str, Any], folder: str | None) -> list[Problem]:
 
     ``folder`` is where relative paths of policies start.
     """
-    problems = _hook_problems(raw, folder, _DECISIONS)
+    problems = _hook_problems(raw, folder, with_looks=False)
     errors = (problem for problem in problems if problem.severity is Severity.ERROR)
     return [problem for problem in errors if not problem.of_machine]
 
 
 def _hook_problems(
-    raw: dict[str, Any], folder: str | None, checks: Iterable[_Check]
+    raw: dict[str, Any], folder: str | None, *, with_looks: bool
 ) -> Iterator[Problem]:
     for event, group, path in _groups(raw):
         raw_hooks = list(_objects(group.get("hooks"), (*path, "hooks")))
-        matcher = group.get("matcher")
         for dialect in dict.fromkeys(_dialect(hook) for hook, _ in raw_hooks) or (
             None,
         ):
-            if finding := check_matcher(event, matcher, dialect):
+            if finding := check_matcher(event, group.get("matcher"), dialect):
                 severity, message = finding
                 yield Problem((*path, "matcher"), message, severity)
         for raw_hook, at in raw_hooks:
             config = parse_hook(raw_hook, HookSource.PROJECT, [])
-            if config is not None:
-                hook = _Hook(raw_hook, config, event, folder, at)
-                for check in checks:
+            if config is None:
+                continue
+            hook = _Hook(raw_hook, config, event, folder, at)
+            condition = config.condition
+            if condition is not None and condition not in FAILURE_CONDITIONS:
+                yield from _expression_problems(hook, condition, ("if",))
+            for check in _DECISIONS.get(config.type, ()):
+                yield from check(hook)
+            if with_looks:
+                looks = (*_LOOKS.get(config.type, ()), _check_keys, _check_trust_files)
+                for check in looks:
                     yield from check(hook)
 
 
@@ -357,21 +366,27 @@ def _unknown_keys(raw: object, level: type[Struct], path: KeyPath) -> Iterator[P
             yield from _unknown_keys(value, _NESTED[key], (*path, key))
 
 
-def _check_timeout(hook: _Hook) -> Iterator[Problem]:
-    timeout_ms = hook.config.timeout_ms
-    if timeout_ms < _LOOKS_LIKE_SECONDS_BELOW:
-        seconds, meant = describe(timeout_ms), describe(int(timeout_ms * 1000))
+def _check_keys(hook: _Hook) -> Iterator[Problem]:
+    """Report values that mean something else, and keys without an effect."""
+    config, kind = hook.config, hook.config.type
+    if config.timeout_ms < _LOOKS_LIKE_SECONDS_BELOW:
+        seconds, meant = (
+            describe(config.timeout_ms),
+            describe(int(config.timeout_ms * 1000)),
+        )
         message = (
             f"{seconds} looks like seconds: it is in milliseconds, for {seconds} s"
         )
         # A function in this process can be that fast; starting a process takes longer.
-        is_function = hook.config.type is HookType.PYTHON
-        report = hook.warning if is_function else hook.error
+        report = hook.warning if kind is HookType.PYTHON else hook.error
         yield report(f"{message} write {meant}", "timeout")
-
-
-def _check_keys_without_effect(hook: _Hook) -> Iterator[Problem]:
-    config, kind = hook.config, hook.config.type
+    for name in risky_variables(config.env):
+        message = "changes which programs or files the command uses"
+        yield hook.warning(message, "env", name)
+    if config.shell is not None and config.shell.startswith("/"):
+        shell = ExecutedFile(config.shell, is_program=True)
+        if problem := script_problem(shell, "/"):
+            yield hook.error(problem, "shell")
     for key in hook.raw:
         if kind not in ONLY_FOR.get(key, (kind,)):
             yield hook.warning(f"has no effect on a {kind} hook", key)
@@ -387,25 +402,12 @@ def _check_keys_without_effect(hook: _Hook) -> Iterator[Problem]:
     if config.standby and (kind is not HookType.COMMAND or config.is_async):
         why = "not waited for" if config.is_async else f"no command, but a {kind}"
         yield hook.warning(f"no effect: the hook is {why}", "standby")
-    if kind is HookType.HTTP and config.env:
-        message = "has no effect on an http hook: headers use the host's variables"
-        yield hook.warning(message, "env")
-
-
-def _check_environment(hook: _Hook) -> Iterator[Problem]:
-    for name in risky_variables(hook.config.env):
-        message = "changes which programs or files the command uses"
-        yield hook.warning(message, "env", name)
-    shell = hook.config.shell
-    if shell is not None and shell.startswith("/"):
-        problem = script_problem(ExecutedFile(shell, is_program=True), "/")
-        if problem is not None:
-            yield hook.error(problem, "shell")
 
 
 def _check_trust_files(hook: _Hook) -> Iterator[Problem]:
-    for index, name in enumerate(hook.raw.get("trustFiles", ())):
-        if name not in hook.config.trust_files:
+    valid_names = hook.config.trust_files
+    for index, name in enumerate(hook.raw["trustFiles"] if valid_names else ()):
+        if name not in valid_names:
             continue
         path = os.path.join(hook.folder or "", name)  # noqa: PTH118 - a string
         is_certain = path.startswith("/") and "$" not in name and name[0] != "~"
@@ -440,19 +442,57 @@ _SLOW_TO_START = {
 
 
 def _check_command(hook: _Hook) -> Iterator[Problem]:
-    """Report commands that cannot start, and code that an approval cannot pin."""
-    command, project = _shell_command(hook), hook.folder
-    for file in executed_files(command, project) if command else ():
+    config, project = hook.config, hook.folder
+    command, env = config.command or "", config.env
+    for file in executed_files(command, project):
         if project is None and not file.path.startswith("/"):
             continue  # it depends on the project
         if problem := script_problem(file, project or "/"):
             yield hook.error(problem, "command")
+
+    # A variable that nothing sets is an empty text for the command.
+    if config.shell is None or Path(config.shell).name in POSIX_SHELLS:
+        hidden = FOREIGN_PREFIXES.get(config.dialect, ())
+        usual = {*_ALWAYS_SET, *os.environ, *_SET_BY_DIALECT.get(config.dialect, ())}
+        names = {name for name in usual if not name.startswith(hidden)}
+        names |= {*SHELL_VARIABLES, *env}
+        if (config.dialect, hook.event) == (Dialect.CLAUDE, HookEventName.SessionStart):
+            names.add("CLAUDE_ENV_FILE")  # Claude Code sets it there
+        is_named = config.name == hook.raw.get("name")
+        title = f"hook {describe(config.name)} uses" if is_named else "uses"
+        todo = 'set it in "env" of the hook'
+        for name in used_variables(command):
+            why = f"nothing sets: {_ADVICE.get(name, todo)}"
+            if name.startswith(hidden):
+                dialect = f'"dialect": {describe(hook.raw["dialect"])}'
+                why = f"hooks with {dialect} do not see: {todo}"
+            if name not in names:
+                yield hook.warning(f"{title} ${name}, which {why}", "command")
+
+    traits = TRAITS[hook.event]
+    is_frequent = traits.matched_field == "tool_name" or traits.model_fields
+    is_cold = config.type is HookType.COMMAND and not config.standby
+    if is_frequent and is_cold and not config.is_async:
+        for name in programs(re.sub(_PYTHON_VARIABLE, "python3", command)):
+            slow = (
+                it for it in _SLOW_TO_START if re.fullmatch(_SLOW_TO_START[it], name)
+            )
+            if language := next(slow, None):
+                message = f"starts {language} for every {hook.event}: "
+                message += '"type": "worker" or "standby": 1 saves its start-up time'
+                yield Problem((*hook.path, "command"), message, Severity.HINT)
+                break
+
+
+def _check_pinning(hook: _Hook) -> Iterator[Problem]:
+    """Report code that an approval cannot pin."""
+    project, env = hook.folder, hook.config.env
     is_listed = any(not name.startswith("!") for name in hook.config.trust_files)
-    if not command or project is None or is_listed:
+    if project is None or is_listed:
         return
-    env = hook.config.env
     values = {**project_variables(project), "HOOKLINE_PYTHON": "python3", **env}
-    for use in command_files(command, project, values, hook.config.shell, env):
+    command, shell = hook.config.command or "", hook.config.shell
+    for use in command_files(command, project, values, shell, env):
         if use.why:
             message = f"{use.path[:500]!r} cannot be pinned by trust: {use.why}"
             yield hook.warning(message, "command")
@@ -469,52 +509,6 @@ def _check_command(hook: _Hook) -> Iterator[Problem]:
                 f"{PROJECT_FOLDER}, or list them in trustFiles",
                 "command",
             )
-
-
-def _shell_command(hook: _Hook) -> str:
-    is_shell = hook.config.type in (HookType.COMMAND, HookType.WORKER)
-    return (hook.config.command or "") if is_shell else ""
-
-
-def _check_variables(hook: _Hook) -> Iterator[Problem]:
-    """Report variables that nothing sets: an empty text for the command."""
-    config, command = hook.config, _shell_command(hook)
-    if config.shell is not None and Path(config.shell).name not in POSIX_SHELLS:
-        return
-    hidden = FOREIGN_PREFIXES.get(config.dialect, ())
-    usual = {*_ALWAYS_SET, *os.environ, *_SET_BY_DIALECT.get(config.dialect, ())}
-    names = {name for name in usual if not name.startswith(hidden)}
-    names |= {*SHELL_VARIABLES, *config.env}
-    if (config.dialect, hook.event) == (Dialect.CLAUDE, HookEventName.SessionStart):
-        names.add("CLAUDE_ENV_FILE")  # Claude Code sets it there
-    is_named = config.name == hook.raw.get("name")
-    title = f"hook {describe(config.name)} uses" if is_named else "uses"
-    for name in used_variables(command) if command else ():
-        if name in names:
-            continue
-        todo = 'set it in "env" of the hook'
-        why = f"nothing sets: {_ADVICE.get(name, todo)}"
-        if name.startswith(hidden):
-            dialect = f'"dialect": {describe(hook.raw["dialect"])}'
-            why = f"hooks with {dialect} do not see: {todo}"
-        yield hook.warning(f"{title} ${name}, which {why}", "command")
-
-
-def _check_start(hook: _Hook) -> Iterator[Problem]:
-    """Report interpreters that are started for each call of a tool or model."""
-    config, traits = hook.config, TRAITS[hook.event]
-    is_frequent = traits.matched_field == "tool_name" or traits.model_fields
-    is_cold = config.type is HookType.COMMAND and not config.standby
-    if not (is_frequent and is_cold and not config.is_async):
-        return
-    command = re.sub(_PYTHON_VARIABLE, "python3", config.command or "")
-    for name in programs(command):
-        for language, pattern in _SLOW_TO_START.items():
-            if re.fullmatch(pattern, name):
-                message = f"starts {language} for every {hook.event}: "
-                message += '"type": "worker" or "standby": 1 saves its start-up time'
-                yield Problem((*hook.path, "command"), message, Severity.HINT)
-                return
 
 
 _RISKY_NAMES = """
@@ -548,10 +542,9 @@ def _check_function(hook: _Hook) -> Iterator[Problem]:
 
     A module that is not in the project may be installed where the agent runs.
     """
-    function, project = hook.config.function, hook.folder
-    if hook.config.type is not HookType.PYTHON or not function or not project:
+    if (project := hook.folder) is None:
         return
-    module, _, name = function.partition(":")
+    module, _, name = (hook.config.function or "").partition(":")
     stems = [f"{it}/{module.replace('.', '/')}" for it in module_folders(project)]
     files = [f"{stem}{end}" for stem in stems for end in ("/__init__.py", ".py")]
     file = next(filter(os.path.isfile, files), None)
@@ -576,8 +569,6 @@ def _check_function(hook: _Hook) -> Iterator[Problem]:
 
 
 def _check_policies(hook: _Hook) -> Iterator[Problem]:
-    if hook.config.type is not HookType.CEDAR:
-        return
     if not TRAITS[hook.event].can_block:
         message = f"{hook.event} cannot be blocked: what the policies deny goes on"
         yield hook.warning(message, "policies")
@@ -588,18 +579,19 @@ def _check_policies(hook: _Hook) -> Iterator[Problem]:
             yield hook.error(str(mistake), keys.get(mistake.file or "", "policies"))
     except MissingExtraError as error:
         message = f"{error}; until then the hook fails"
-        yield hook.error(message, "type", of_machine=True)
+        yield hook.missing(message, "type")
     except SettingsError:
         return  # a relative path, which is reported with the other keys
 
 
 def _check_url(hook: _Hook) -> Iterator[Problem]:
-    url = hook.config.url
-    if hook.config.type is not HookType.HTTP or url is None:
-        return
+    url = hook.config.url or ""
+    if hook.config.env:
+        message = "has no effect on an http hook: headers use the host's variables"
+        yield hook.warning(message, "env")
     if not _is_installed("httpx"):
         message = str(MissingExtraError("http", "httpx"))
-        yield hook.error(message, "type", of_machine=True)
+        yield hook.missing(message, "type")
     if "/v1/data/" in url and hook.config.dialect is not Dialect.OPA:
         message = 'looks like Open Policy Agent, whose answers need "dialect": "opa"'
         yield hook.warning(message, "url")
@@ -631,8 +623,6 @@ def _check_url(hook: _Hook) -> Iterator[Problem]:
 
 def _check_headers(hook: _Hook) -> Iterator[Problem]:
     config = hook.config
-    if config.type is not HookType.HTTP:
-        return
     if problem := headers.names_problem(config.headers):
         yield hook.error(problem[1], "headers", problem[0])
     # As written: those that are dropped have to be mended too.
@@ -664,15 +654,7 @@ def _check_headers(hook: _Hook) -> Iterator[Problem]:
             yield hook.warning(message, "allowedEnv")
 
 
-def _check_condition(hook: _Hook) -> Iterator[Problem]:
-    condition = hook.config.condition
-    if condition is not None and condition not in FAILURE_CONDITIONS:
-        yield from _expression_problems(hook, condition, ("if",))
-
-
 def _check_rule(hook: _Hook) -> Iterator[Problem]:
-    if hook.config.type is not HookType.RULE:
-        return
     yield from _expression_problems(hook, hook.config.when or "", ("when",))
     then = hook.config.then or {}
     for path, text in _texts(then, ("then",)):
@@ -711,7 +693,7 @@ def _expression_problems(
         program = compile_expression(source)
     except EngineMissingError as error:
         if inside is None:  # once for a rule, not for each of its texts
-            yield hook.error(str(error), *path, of_machine=True)
+            yield hook.missing(str(error), *path)
         return
     except ExpressionError as error:
         yield hook.error(f"{start}{error}", *path)
@@ -775,22 +757,15 @@ def _literal(value: Any) -> Any:
     }
 
 
-_Check: TypeAlias = Callable[[_Hook], Iterator[Problem]]
-_LOOKS: tuple[_Check, ...] = (
-    _check_timeout,
-    _check_command,
-    _check_variables,
-    _check_start,
-    _check_function,
-    _check_environment,
-    _check_trust_files,
-    _check_keys_without_effect,
-)
-_DECISIONS: tuple[_Check, ...] = (
-    _check_policies,
-    _check_url,
-    _check_headers,
-    _check_condition,
-    _check_rule,
-)
+_Checks: TypeAlias = tuple[Callable[[_Hook], Iterator[Problem]], ...]
+_LOOKS: dict[HookType, _Checks] = {
+    HookType.COMMAND: (_check_pinning, _check_command),
+    HookType.WORKER: (_check_pinning, _check_command),
+    HookType.PYTHON: (_check_function,),
+}
+_DECISIONS: dict[HookType, _Checks] = {
+    HookType.CEDAR: (_check_policies,),
+    HookType.HTTP: (_check_url, _check_headers),
+    HookType.RULE: (_check_rule,),
+}
 """What a hook could never decide by: policies, addresses, expressions."""

@@ -24,8 +24,8 @@ _TOO_MANY = (
 )
 _TOML_DEEP_KEY = r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){32}"""
 """The time that the parser takes grows with the square of a key's parts."""
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_DIGITS = 4000  # CPython converts at most 4300 digits
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Patterns are compiled on first use: most processes read one file without mistakes.
 
 
@@ -86,12 +86,23 @@ def refuse_too_many(raw: dict[str, Any], file: str | PathLike[str]) -> None:
 
 def _read_bytes(file: str) -> bytes:
     # Non-blocking: a named pipe in the file's place must not block the agent.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    descriptor = os.open(file, flags)
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        found = os.fstat(descriptor)
-        _refuse_unsafe(file, found)
-        if found.st_size > MAX_SETTINGS_BYTES:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError("it is a directory, not a file")
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a regular file")
+        if status.st_mode & stat.S_IWOTH:
+            problem = "is world-writable, so it is not used: run chmod o-w on it"
+            raise SettingsError(problem, file)
+        for path in {file, os.path.realpath(file)}:
+            folder = os.path.dirname(path) or "."  # noqa: PTH120 - a string
+            mode = os.stat(folder).st_mode  # noqa: PTH116 - a string
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                problem = "is in a world-writable folder, so it is not used"
+                raise SettingsError(f"{problem}: run chmod o-w on {folder}", file)
+        if status.st_size > MAX_SETTINGS_BYTES:
             raise SettingsError("is too large for a settings file", file)
         with open(descriptor, "rb", closefd=False) as opened:
             return opened.read(MAX_SETTINGS_BYTES)
@@ -99,22 +110,20 @@ def _read_bytes(file: str) -> bytes:
         os.close(descriptor)
 
 
-def _refuse_unsafe(file: str, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError("it is a directory, not a file")
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError("it is not a regular file")
-    if os.name == "nt":
-        return  # its mode bits do not reflect who has access
-    if found.st_mode & stat.S_IWOTH:
-        problem = "is world-writable, so it is not used: run chmod o-w on it"
-        raise SettingsError(problem, file)
-    for path in {file, os.path.realpath(file)}:
-        folder = os.path.dirname(path) or "."  # noqa: PTH120 - a string
-        mode = os.stat(folder).st_mode  # noqa: PTH116 - a string
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            problem = "is in a world-writable folder, so it is not used"
-            raise SettingsError(f"{problem}: run chmod o-w on {folder}", file)
+_HINTS = {
+    "#": "comments start with //; they and trailing commas are fine",
+    "'": "texts stand in double quotes",
+    **dict.fromkeys("\u2018\u2019\u201c\u201d", "texts stand in plain double quotes"),
+    ",": "one comma too many (trailing commas and comments are fine)",
+    **dict.fromkeys(("True", "False", "None"), "write true, false or null"),
+    "}": "a value or a ']' is missing before this",
+    "]": "a value or a '}' is missing before this",
+    "Expecting ',' delimiter": "a comma is missing before this",
+    "Extra data": "there is more text after the end of the object",
+    "Invalid \\escape": "a backslash in a text is written twice",
+    "Invalid control character at": "a text ends on the line where it starts",
+}
+"""By what stands there, or by the message of the parser."""
 
 
 def _parse_json(text: str, file: str | PathLike[str]) -> Any:
@@ -127,42 +136,20 @@ def _parse_json(text: str, file: str | PathLike[str]) -> Any:
     plain = without_comments(text)
     try:
         return json.loads(plain, parse_int=_parse_integer, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        problem = f"is not valid JSON: {_explain(error, plain)}"
-        raise SettingsError(problem, file, error.lineno, error.colno) from error
     except ValueError as error:
-        raise SettingsError(f"is not valid JSON: {error}", file) from error
-
-
-_MISTAKES = (
-    (r"#", "comments start with //; they and trailing commas are fine"),
-    (r"'", "texts stand in double quotes"),
-    ("[\u2018-\u201f]", "texts stand in plain double quotes"),
-    (r"(?:True|False|None)\b", "write true, false or null"),
-    (r",", "one comma too many (trailing commas and comments are fine)"),
-    (r"[A-Za-z_]\w*\s*:", "names stand in double quotes"),
-    (r"\}", "a value or a ']' is missing before this"),
-    (r"\]", "a value or a '}' is missing before this"),
-)
-"""What is found where something else was expected, and what to do."""
-_MESSAGES = {
-    "Expecting ',' delimiter": "a comma is missing before this",
-    "Extra data": "there is more text after the end of the object",
-    "Invalid \\escape": "a backslash in a text is written twice",
-    "Invalid control character at": "a text ends on the line where it starts",
-}
-
-
-def _explain(error: Any, text: str) -> str:
-    """What the JSON parser found, and what to write instead."""
-    if not text.strip():
-        return "it is empty: write {} for no settings"
-    if not text[error.pos :].strip() or error.msg.startswith("Unterminated"):
-        return f"{error.msg}: a bracket or a quote is not closed"
-    for pattern, hint in _MISTAKES:
-        if found := re.match(pattern, text[error.pos : error.pos + 80]):
-            return f"{error.msg}, found {found[0]!r}: {hint}"
-    return ": ".join(filter(None, (error.msg, _MESSAGES.get(error.msg))))
+        problem, offset = getattr(error, "msg", str(error)), getattr(error, "pos", 0)
+        lexeme = re.match(r"\s*(\w+|\S)", plain[offset:])
+        hint = _HINTS.get(problem)
+        if not plain.strip():
+            problem = "it is empty: write {} for no settings"
+        elif lexeme is None or problem.startswith("Unterminated"):
+            hint = "a bracket or a quote is not closed"
+        elif problem.startswith("Expecting"):
+            hint = _HINTS.get(lexeme[1], hint)
+            problem = f"{problem}, found {lexeme[1]!r}"
+        problem = f"{problem}: {hint}" if hint else problem
+        position = getattr(error, "lineno", None), getattr(error, "colno", None)
+        raise SettingsError(f"is not valid JSON: {problem}", file, *position) from error
 
 
 def _parse_integer(digits: str) -> int | float:

@@ -105,6 +105,19 @@ class _Look:
         """Of files that a second change would not have made look different."""
         self._settled_ns = started_ns + _TICK_NS
 
+    def rests(self) -> bool:
+        """Whether all files were left alone; a time in the future says nothing."""
+        states = self.files.values()
+        ages = (time.time_ns() - max(state.changed_ns) for state in states)
+        return not any(0 <= age < REST_S * 1e9 for age in ages)
+
+    def lacks(self, before: dict[str, FileState]) -> bool:
+        """Whether a file is gone or empty: somebody may be saving it."""
+        return any(
+            not state.size and before.get(path, state).size
+            for path, state in self.files.items()
+        )
+
     def holds(self) -> bool:
         """Whether all of it is as it was."""
         is_settled = time.time_ns() > self._settled_ns
@@ -202,15 +215,19 @@ class SettingsWatch:
         a time, unlike ``reload``.
         """
         self.refused = ()
-        self._wait_for_rest()
-        for _ in range(_TRIES):
+        before = {} if self._look is None else self._look.files
+        start, tries = time.monotonic(), 0
+        while True:
             look = _Look(self._places)
-            loaded = load_settings(self._places, strict=False)
-            if look.holds():
-                break
+            waited = time.monotonic() - start
+            rests = look.rests() or waited > LONGEST_WAIT_S
+            if waited > RETURN_S or (rests and not look.lacks(before)):
+                loaded = load_settings(self._places, strict=False)
+                if look.holds():
+                    break
+                if (tries := tries + 1) == _TRIES:
+                    raise ReloadError(("the settings files do not stop changing",))
             time.sleep(_STEP_S)
-        else:
-            raise ReloadError(("the settings files do not stop changing",))
         self._look = look
         earlier = Counter(map(_without_indices, self._errors(self.settings, loaded)))
         broken: set[str] = set()
@@ -222,23 +239,6 @@ class SettingsWatch:
                 self.refused += (error[1],)
         self.settings = self._with_old_files(loaded, broken)
         return self.settings
-
-    def _wait_for_rest(self) -> None:
-        before = {} if self._look is None else self._look.files
-        start = time.monotonic()
-        while (waited := time.monotonic() - start) < RETURN_S:
-            paths = _settings_files(self._places, self._places.workspace())
-            states = {path: file_state(path) for path in paths}
-            is_lost = any(
-                not state.size and before.get(path, state).size
-                for path, state in states.items()
-            )
-            # The age of a file; a time in the future says nothing.
-            ages = [time.time_ns() - max(state.changed_ns) for state in states.values()]
-            rests = not any(0 <= age < REST_S * 1e9 for age in ages)
-            if not is_lost and (rests or waited > LONGEST_WAIT_S):
-                return
-            time.sleep(_STEP_S)
 
     def _place_of(self, file: str | None) -> str:
         """What an error in a file holds up: the settings of one folder."""
