@@ -30,6 +30,7 @@ MAX_DEPTH = 500
 """Deeper values are not shown: many parsers fail not far beyond this."""
 
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
+_TOO_LONG = 10**_DIGITS_AT_ONCE
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 Pairs: TypeAlias = Callable[[list[tuple[str, Any]]], dict[str, Any]]
@@ -417,7 +418,13 @@ def _shape(value: Any) -> Any:
 
 def digits(number: int) -> str:
     """A whole number of any size as text."""
-    return f"{Decimal(number):f}"
+    if number < 0:
+        return "-" + digits(-number)
+    if number < _TOO_LONG:
+        return str(int(number))
+    half = number.bit_length() * 3 // 20  # of its digits
+    head, tail = divmod(int(number), 10**half)
+    return digits(head) + digits(tail).zfill(half)
 
 
 def _raw_if_huge(number: int) -> int | msgspec.Raw:
@@ -426,13 +433,12 @@ def _raw_if_huge(number: int) -> int | msgspec.Raw:
 
 
 def _whole_number(text: str) -> int:
-    power: int
     if text[0] == "-":
         return -_whole_number(text[1:])
     if len(text) <= _DIGITS_AT_ONCE:
         return int(text)
     half = len(text) // 2
-    power = 10**half
+    power: int = 10**half
     return _whole_number(text[:-half]) * power + _whole_number(text[-half:])
 
 
