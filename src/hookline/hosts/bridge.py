@@ -43,6 +43,7 @@ from hookline.settings.places import SettingsPlaces, folders_above
 from hookline.settings.watch import SettingsWatch
 
 from .conversation import Conversation
+from .emitters.copilot import own_event
 from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from .host import Answer, BadInputError, Host, HostEvent, HostName, lost
 from .host_files import FILES, deadline_ms, is_installed, needed_ms
@@ -497,8 +498,6 @@ def _heard(
     host: Host, read: HostEvent, event: HookEventName, told: HostVerdict, answer: Answer
 ) -> HostVerdict:
     """What the host takes from an answer: a stop may be a block to it, or nothing."""
-    if answer.refused:
-        return _blocking(told, answer.refused)
     limits = host.limits.get(event, {}).keys() - answer.expressed
     if not TRAITS[event].can_block or not told.asked() & limits & _ENDS:
         return told
@@ -535,10 +534,13 @@ def _line(text: str) -> bytes:
 
 
 def _is_asked_directly(host: Host, read: HostEvent) -> bool:
-    """Whether Cursor or VS Code, calling through another's file, calls us by itself."""
-    if host.name not in {HostName.CURSOR, HostName.VSCODE}:
-        return False
-    return is_installed(host.name, _folders(host, read).start, read.name)
+    """Whether a host that calls through another's file calls us by itself as well."""
+    event = read.name
+    if host.name is HostName.COPILOT:
+        if "CLAUDECODE" in os.environ:
+            return False  # one agent may run the other: then nobody is silent
+        event = own_event(event)
+    return is_installed(host.name, _folders(host, read).start, event)
 
 
 def _nothing(event: str | None) -> HostEvent:

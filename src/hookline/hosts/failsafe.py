@@ -28,7 +28,6 @@ _DEFAULT_S = 55.0
 """Until the settings say how long hooks may take."""
 BEFORE_TOOL = (
     *("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before"),
-    *("beforeShellExecution", "beforeMCPExecution", "beforeReadFile"),
     *("pre_run_command", "pre_read_code", "pre_write_code", "pre_mcp_tool_use"),
 )
 """Repeated here: the table of hosts takes too long to load."""

@@ -56,6 +56,13 @@ _KEYS: dict[HostName, frozenset[str]] = {
 """Keys of a hook that only this agent has."""
 _OWN_EVENTS = (_H.CLAUDE, _H.GEMINI, _H.COPILOT, _H.CURSOR, _H.KIRO, _H.WINDSURF)
 """Agents that are known by the names of their events."""
+_CURSOR_EVENTS = frozenset(
+    {
+        *("beforeShellExecution", "beforeMCPExecution", "beforeReadFile"),
+        *("afterShellExecution", "afterMCPExecution", "afterFileEdit"),
+    }
+)
+"""Events of Cursor that the bridge does not answer."""
 _LONGEST_S = 1000
 """No hook of Claude Code is meant to run longer, and Qwen Code counts milliseconds."""
 
@@ -104,8 +111,9 @@ def _owner_by_content(source: HostName, theirs: Wire) -> HostName | None:
         if any(keys & entry.keys() for entry in entries):
             return host
     counts = {
-        name: len(by_event.keys() & {*host.events, *host.ignored})
+        name: len(by_event.keys() & {*host.events, *host.ignored, *others})
         for name, host in all_hosts().items()
+        for others in [_CURSOR_EVENTS if name is _H.CURSOR else ()]
         if name in (source, *_OWN_EVENTS)
     }
     owner = max(counts, key=lambda name: (counts[name], name is source))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hookline.errors import HooklineError
 from hookline.protocol.dialects import CLAUDE_NOTIFICATIONS
@@ -89,7 +89,6 @@ class Answer(Struct, frozen=True):
     stderr: str = ""
     lost: tuple[str, ...] = ()
     """What this event could not express, beyond the limits of the host."""
-    refused: str = ""
     expressed: frozenset[Effect] = frozenset()
     """What the host cannot express on every event, and could on this one."""
 
@@ -157,7 +156,7 @@ class Host(ABC):
             call=call,
             payload=payload,
             # Nothing odd in these keeps hooks from seeing the event.
-            session_id=first_text(payload, *self.session_fields),
+            session_id=self.session(payload),
             transcript_path=first_text(payload, "transcript_path"),
             cwd=self.folder(payload),
         )
@@ -169,6 +168,16 @@ class Host(ABC):
     def refuse(self, reason: str) -> Answer:
         """Block an event that could not be read, whichever it is."""
         return Answer(status=2, stderr=reason)
+
+    def refusal(self, verdict: HostVerdict) -> Answer:
+        """Block, and say with it what would not reach the model otherwise."""
+        answer = self.refuse(verdict.refusal())
+        expressed = frozenset({Effect.CONTEXT, Effect.MESSAGE})
+        return structs.replace(answer, expressed=expressed)
+
+    def session(self, payload: Wire) -> str:
+        """The session that an event belongs to."""
+        return first_text(payload, *self.session_fields)
 
     def folder(self, payload: Wire) -> str:
         """Where the agent works."""
@@ -207,7 +216,7 @@ class Host(ABC):
                 other = "other" if self.reasons else reason
                 return {"reason": self.reasons.get(reason, other)}
             case _E.Notification:
-                return notification_fields(payload)
+                return _notification(payload)
         return {"trigger": text_field(payload, "trigger", default="auto")}
 
     def server(self, tool: str, payload: Wire) -> Wire:
@@ -226,13 +235,12 @@ class Host(ABC):
 
     def agent(self, payload: Wire) -> Wire:
         """A subagent."""
-        kind = text_field(payload, "agent_type", default="")
+        kind = text_field(payload, "agent_type", "agent_name", default="")
         identifier = text_field(payload, "agent_id", default="")
         return {"agent_id": identifier, "agent_type": kind}
 
 
-def notification_fields(payload: Wire) -> Wire:
-    """The fields of a notification, with our name of its type."""
+def _notification(payload: Wire) -> Wire:
     fields: Wire = {"message": text_field(payload, "message", default="")}
     if kind := text_field(payload, "notification_type", default=""):
         fields["notification_type"] = CLAUDE_NOTIFICATIONS.get(kind, kind)

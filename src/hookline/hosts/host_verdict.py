@@ -58,6 +58,30 @@ EFFECTS: dict[HookEventName, tuple[Effect, ...]] = {
 
 Limits = Mapping[HookEventName, Mapping[Effect, str]]
 """What a host cannot express, and what happens instead."""
+NO_CLEAR = "the context stays as it is"
+TO_PERSON = "shown to the person, not to the model"
+RESULT_SHOWN = "the result is shown to the person"
+TOLD_NOT_TO_WORK = "the subagent starts, and is told not to work"
+ONLY_REFUSED = "the model sees it only with a refusal"
+NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
+REFUSED_ONLY = "the call is refused, and the agent goes on"
+REFUSALS_ALONE: Mapping[Effect, str] = {
+    Effect.ASK: "hooks cannot ask here, hooksConfig.onAsk decides",
+    Effect.CHANGE: "the call is refused, with the input that hooks want",
+    Effect.CONTEXT: ONLY_REFUSED,
+    Effect.MESSAGE: ONLY_REFUSED,
+    Effect.STOP: REFUSED_ONLY,
+}
+"""Before a tool, in hosts that know a block and nothing else."""
+
+
+def unheard(*events: HookEventName, keep: tuple[Effect, ...] = ()) -> Limits:
+    """Limits of events whose answers are not read at all."""
+    lost = "the answer of a hook is not read here"
+    return {
+        event: dict.fromkeys((one for one in EFFECTS[event] if one not in keep), lost)
+        for event in events
+    }
 
 
 class HostVerdict(Verdict, frozen=True, kw_only=True):
@@ -79,6 +103,11 @@ class HostVerdict(Verdict, frozen=True, kw_only=True):
     clear_context: bool = False
     host_answers: tuple[Wire, ...] = ()
     """What hooks of the host's own dialect say and no other host obeys."""
+
+    @property
+    def rejects(self) -> bool:
+        """Whether an agent goes on after its answer; a stop ends it all the same."""
+        return self.blocked and not self.stop
 
     def model_text(self, *, escaped: bool = True) -> str:
         """Everything for the model that is not a reason."""

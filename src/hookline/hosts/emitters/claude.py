@@ -31,6 +31,10 @@ from hookline.hosts.host import (
     with_notice,
 )
 from hookline.hosts.host_verdict import (
+    NO_CLEAR,
+    RESULT_SHOWN,
+    TO_PERSON,
+    TOLD_NOT_TO_WORK,
     WITHHELD,
     Effect,
     HostVerdict,
@@ -67,10 +71,6 @@ TOOLS = tool_names(
         Tool.TASK: "Task Agent",
     }
 )
-NO_CLEAR = "the context stays as it is"
-TOLD_NOT_TO_WORK = "the subagent starts, and is told not to work"
-TO_PERSON = "shown to the person, not to the model"
-RESULT_SHOWN = "the result is shown to the person"
 LIMITS: Limits = {
     _E.AfterTool: {
         Effect.WITHHOLD: "the run ends where a result cannot be replaced",

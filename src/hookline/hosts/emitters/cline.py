@@ -8,32 +8,33 @@ whole run, which is also the only way to keep a tool's result from the model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
     HostName,
+    first_text,
     json_answer,
+    mcp_tool,
     object_field,
+    object_or_empty,
     required,
     text_field,
     tool_result,
 )
-from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.host_verdict import (
+    RESULT_SHOWN,
+    WITHHELD,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+)
 from hookline.hosts.tools import Tool, ToolCall, read_call
 from hookline.protocol.events import HookEventName
 
 _E = HookEventName
-_TOOLS = {
-    "run_commands": Tool.SHELL,
-    "read_files": Tool.READ,
-    "editor": Tool.EDITOR,
-    "apply_patch": Tool.PATCH,
-    "search_codebase": Tool.GREP,
-    "fetch_web_content": Tool.FETCH,
-}
 _NAMES = {
     "agent_start": "TaskStart",
     "agent_resume": "TaskResume",
@@ -46,9 +47,8 @@ _NAMES = {
     "session_shutdown": "SessionShutdown",
 }
 """The names in its JSON, and those of its hook files."""
+_RECORDS = {"PreToolUse": "tool_call", "PostToolUse": "tool_result"}
 _UNHEARD = "Cline does not wait for the answer"
-
-
 LIMITS: Limits = {
     _E.BeforeTool: {
         Effect.BLOCK: "the whole run ends, and the model is not told why",
@@ -56,7 +56,7 @@ LIMITS: Limits = {
     },
     _E.AfterTool: {
         Effect.WITHHOLD: "the whole run ends before the model sees the result",
-        Effect.SUPPRESS: "the result is shown to the person",
+        Effect.SUPPRESS: RESULT_SHOWN,
     },
     _E.AfterAgent: {
         Effect.BLOCK: f"the answer stands: {_UNHEARD}",
@@ -73,7 +73,7 @@ class ClineHost(Host):
 
     name = HostName.CLINE
     title = "Cline"
-    tested: str | None = "3.0.65"
+    tested = "3.0.65"
     events: Mapping[str, HookEventName] = {
         "PreToolUse": _E.BeforeTool,
         "PostToolUse": _E.AfterTool,
@@ -83,95 +83,89 @@ class ClineHost(Host):
         "SessionShutdown": _E.SessionEnd,
     }
     ignored = frozenset({"TaskCancel", "TaskError", "UserPromptSubmit", "PreCompact"})
-    asks = False
-    project_variables: tuple[str, ...] = ()
     limits = LIMITS
+    tools: Mapping[str, str] = {
+        "run_commands": Tool.SHELL,
+        "read_files": Tool.READ,
+        "editor": Tool.EDITOR,
+        "apply_patch": Tool.PATCH,
+        "search_codebase": Tool.GREP,
+        "fetch_web_content": Tool.FETCH,
+    }
+    name_fields = ("hookName",)
 
-    def event_name(self, given: Wire, argument: str | None) -> str:
+    def event_name(self, payload: Wire, argument: str | None) -> str:
         """The name of the hook file."""
-        name = text_field(given, "hookName", default=argument)
+        name = super().event_name(payload, argument)
         return _NAMES.get(name, name)
 
-    def read(self, given: Wire, name: str) -> HostEvent:
-        """Read an event of this name."""
-        ours = self.our_event(name)
-        call, fields = None, _fields(ours, given, name)
-        if ours in (_E.BeforeTool, _E.AfterTool):
-            key = "tool_call" if ours is _E.BeforeTool else "tool_result"
-            record = object_field(given, key)
-            tool_input = required(record, "input")
-            call = read_call(text_field(record, "name"), tool_input, _TOOLS)
-            fields |= _tool_fields(ours, record, call)
-        context = given.get("sessionContext")
-        session = context if isinstance(context, dict) else {}
-        return HostEvent(
-            name=name,
-            event=ours,
-            fields=fields,
-            call=call,
-            payload=given,
-            session_id=text_field(session, "rootSessionId", default="")
-            or text_field(given, "taskId", default=""),
-            cwd=_folder(given),
-        )
+    def session(self, payload: Wire) -> str:
+        """The session, of which a task is a part."""
+        context = object_or_empty(payload, "sessionContext")
+        return first_text(context, "rootSessionId") or first_text(payload, "taskId")
+
+    def folder(self, payload: Wire) -> str:
+        """Where the agent works."""
+        roots = payload.get("workspaceRoots")
+        root = roots[0] if isinstance(roots, list) and roots else None
+        return root if isinstance(root, str) else ""
+
+    def call(self, payload: Wire, name: str) -> ToolCall:
+        """What a tool is about to do, or did."""
+        record = object_field(payload, _RECORDS[name])
+        tool_input = required(record, "input")
+        return read_call(text_field(record, "name"), tool_input, self.tools)
+
+    def fields(
+        self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
+    ) -> Wire:
+        """The fields of an event in our spelling."""
+        fields = super().fields(event, name, payload, call)
+        if isinstance(agent := payload.get("agent_id"), str):
+            fields["agent_id"] = agent
+        if name == "TaskResume":
+            fields["source"] = "resume"
+        if call is not None:
+            identifier = text_field(payload[_RECORDS[name]], "id", default="")
+            fields["tool_use_id"] = identifier
+        return fields
+
+    def server(self, tool: str, payload: Wire) -> Wire:
+        """Tools of other servers are ``SERVER__TOOL``."""
+        server, _, name = tool.partition("__")
+        return mcp_tool(server, name) if server and name else {}
+
+    def response(self, tool: str, name: str, payload: Wire) -> Wire:
+        """The text of a result that has one for each command or file."""
+        record = payload["tool_result"]
+        content = record.get("output")
+        items = content if isinstance(content, list) else []
+        results = [one.get("result") for one in items if isinstance(one, dict)]
+        texts = [result for result in results if isinstance(result, str)]
+        if texts and len(texts) == len(items):
+            content = "\n".join(texts)
+        return tool_result(content, text_field(record, "error", default="") or None)
+
+    def ending(self, payload: Wire) -> Wire:
+        """The answer at the end of a turn."""
+        turn = object_or_empty(payload, "turn")
+        answer = text_field(turn, "outputText", default="")
+        return {"prompt_response": answer, "stop_hook_active": False}
 
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
-        ends = verdict.blocked or verdict.stop
-        if event.event is _E.BeforeTool and ends:
-            return self.refuse(verdict.refusal())
-        if event.event is _E.AfterTool and (verdict.withheld or verdict.stop):
-            return self.refuse(verdict.refusal(WITHHELD))
-        if event.event is _E.BeforeTool:
-            context, changed = verdict.model_text(), verdict.tool_input
-            return json_answer({"overrideInput": changed, "context": context})
-        if event.event is _E.AfterTool:
-            return json_answer({"context": verdict.remark()})
+        match event.event:
+            case _E.BeforeTool if verdict.ends:
+                return self.refusal(verdict)
+            case _E.BeforeTool:
+                changed = {"overrideInput": verdict.tool_input}
+                return json_answer(changed | {"context": verdict.model_text()})
+            case _E.AfterTool if verdict.withheld or verdict.stop:
+                return self.refuse(verdict.refusal(WITHHELD))
+            case _E.AfterTool:
+                return json_answer({"context": verdict.remark()})
         return json_answer({})
 
     def refuse(self, reason: str) -> Answer:
         """Cline ignores exit 2."""
         return json_answer({"cancel": True, "errorMessage": reason})
-
-
-def _fields(event: HookEventName | None, given: Wire, name: str) -> Wire:
-    agent = given.get("agent_id")
-    fields: Wire = {"agent_id": agent} if isinstance(agent, str) else {}
-    match event:
-        case _E.SessionStart:
-            return fields | {"source": "resume" if name == "TaskResume" else "startup"}
-        case _E.SessionEnd:
-            return fields | {"reason": "other"}
-        case _E.AfterAgent:
-            turn = given.get("turn")
-            turn = turn if isinstance(turn, dict) else {}
-            answer = text_field(turn, "outputText", default="")
-            ending = {"prompt_response": answer, "stop_hook_active": False}
-            return fields | {"prompt": "", **ending}
-    return fields
-
-
-def _tool_fields(event: HookEventName, record: Wire, call: ToolCall) -> Wire:
-    fields: Wire = {"tool_use_id": text_field(record, "id", default="")}
-    server, mark, tool = call.name.partition("__")
-    if mark and server and tool:
-        fields["mcp_context"] = {"server_name": server, "tool_name": tool}
-    if event is _E.AfterTool:
-        error = text_field(record, "error", default="")
-        content = _content(record.get("output"))
-        fields["tool_response"] = tool_result(content, error or None)
-    return fields
-
-
-def _content(output: Any) -> Any:
-    """The text of a result that has one for each command or file."""
-    found = output if isinstance(output, list) else []
-    texts = [one.get("result") for one in found if isinstance(one, dict)]
-    known = [one for one in texts if isinstance(one, str)]
-    return "\n".join(known) if known and len(known) == len(found) else output
-
-
-def _folder(given: Wire) -> str:
-    roots = given.get("workspaceRoots")
-    first = roots[0] if isinstance(roots, list) and roots else None
-    return first if isinstance(first, str) else ""

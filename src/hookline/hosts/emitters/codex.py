@@ -24,12 +24,21 @@ from hookline.hosts.host import (
     tool_result,
     with_notice,
 )
-from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.host_verdict import (
+    NO_CLEAR,
+    RESULT_SHOWN,
+    TOLD_NOT_TO_WORK,
+    WITHHELD,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+)
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 
-from .claude import NO_CLEAR, RESULT_SHOWN, TOLD_NOT_TO_WORK, ClaudeHost
+from .claude import ClaudeHost
 
 _E = HookEventName
 _TO_PERSON = "the person sees it, the model does not"

@@ -8,55 +8,46 @@ spelling before a tool; everywhere else its own keys work in both.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from os import O_NONBLOCK, pread
 from typing import Any
 
-from hookline.hosts.copilot_session import last_answer
+from msgspec import structs
+
 from hookline.hosts.host import (
     Answer,
-    BadInputError,
     Host,
     HostEvent,
     HostName,
+    block,
     json_answer,
-    notification_fields,
+    mcp_tool,
+    question,
+    required,
+    specific,
     text_field,
     tool_result,
 )
 from hookline.hosts.host_verdict import (
+    NO_CLEAR,
+    RESULT_SHOWN,
+    TOLD_NOT_TO_WORK,
     WITHHELD,
     Effect,
     HostVerdict,
     Limits,
     Wire,
-    escape,
 )
-from hookline.hosts.tools import Tool, ToolCall, read_call
-from hookline.protocol.dialects import CLAUDE_EVENTS
+from hookline.hosts.tools import Tool, ToolCall, read_call, tool_names
 from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK
+from hookline.protocol.values import decode
 
 from .claude import FAILURE, TOOLS
 
 _E = HookEventName
-_TOOLS = TOOLS | {
-    "bash": Tool.SHELL,
-    "powershell": Tool.SHELL,
-    # What they type into a shell that runs already.
-    "write_bash": Tool.SHELL,
-    "write_powershell": Tool.SHELL,
-    "view": Tool.READ,
-    "create": Tool.WRITE,
-    "edit": Tool.REPLACE,
-    "apply_patch": Tool.PATCH,
-    "glob": Tool.GLOB,
-    "grep": Tool.GREP,
-    "rg": Tool.GREP,
-    "web_fetch": Tool.FETCH,
-    "web_search": Tool.SEARCH,
-    "task": Tool.TASK,
-}
 _EVENTS = {
     "preToolUse": _E.BeforeTool,
     "postToolUse": _E.AfterTool,
@@ -70,34 +61,25 @@ _EVENTS = {
     "subagentStart": _E.SubagentStart,
     "subagentStop": _E.SubagentStop,
 }
-_PASCAL = {**CLAUDE_EVENTS, FAILURE: _E.AfterTool}
 _OWN_NAMES = {"UserPromptSubmit": "userPromptSubmitted", "Stop": "agentStop"}
-_IGNORED = frozenset(
-    {"permissionRequest", "errorOccurred", "userPromptTransformed", "preMcpToolCall"}
-)
 _FAILURES = frozenset({"postToolUseFailure", FAILURE})
-_SOURCES = {"new": "startup", "compact": "compress"}
-_REASONS = {"complete": "exit", "user_exit": "prompt_input_exit"}
-_OUR_REASONS = frozenset({"exit", "clear", "logout", "prompt_input_exit"})
-_CARRIED = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_NO_CLEAR = "the context stays as it is"
 _NOBODY = "Copilot has no place for it"
-_AGENT_STARTS = "the subagent starts, and is told not to work"
-
+MAX_BYTES = 4 * 1024 * 1024
+"""How much of the end of the file of a session is read."""
 LIMITS: Limits = {
     _E.BeforeTool: {Effect.STOP: "the call is denied, and the turn goes on"},
     _E.AfterTool: {
         Effect.WITHHOLD: "the error of a tool that failed reaches the model",
-        Effect.SUPPRESS: "the result is shown to the person",
+        Effect.SUPPRESS: RESULT_SHOWN,
         Effect.STOP: "the turn goes on, without the result unless the tool failed",
     },
-    _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR, Effect.MESSAGE: _NOBODY},
+    _E.AfterAgent: {Effect.CLEAR: NO_CLEAR, Effect.MESSAGE: _NOBODY},
     _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
     _E.Notification: {Effect.MESSAGE: _NOBODY},
     _E.PreCompress: {Effect.MESSAGE: _NOBODY},
-    _E.SubagentStart: {Effect.BLOCK: _AGENT_STARTS, Effect.STOP: _AGENT_STARTS},
-    _E.SubagentStop: {Effect.CLEAR: _NO_CLEAR, Effect.MESSAGE: _NOBODY},
+    _E.SubagentStart: {Effect.BLOCK: TOLD_NOT_TO_WORK, Effect.STOP: TOLD_NOT_TO_WORK},
+    _E.SubagentStop: {Effect.CLEAR: NO_CLEAR, Effect.MESSAGE: _NOBODY},
 }
 
 
@@ -106,68 +88,114 @@ class CopilotHost(Host):
 
     name = HostName.COPILOT
     title = "GitHub Copilot CLI"
-    tested: str | None = "1.0.102"
+    tested = "1.0.102"
     events: Mapping[str, HookEventName] = _EVENTS
-    ignored = _IGNORED
-    asks = True
-    project_variables: tuple[str, ...] = ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+    ignored = frozenset(
+        {"permissionRequest", "errorOccurred", "userPromptTransformed"}
+        | {"preMcpToolCall"}
+    )
     limits = LIMITS
+    asks = True
+    tools: Mapping[str, str] = TOOLS | tool_names(
+        {
+            # The last two type into a shell that runs already.
+            Tool.SHELL: "bash powershell write_bash write_powershell",
+            Tool.READ: "view",
+            Tool.WRITE: "create",
+            Tool.REPLACE: "edit",
+            Tool.PATCH: "apply_patch",
+            Tool.GLOB: "glob",
+            Tool.GREP: "grep rg",
+            Tool.FETCH: "web_fetch",
+            Tool.SEARCH: "web_search",
+            Tool.TASK: "task",
+        }
+    )
+    project_variables = ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+    name_fields = ("hook_event_name", "hookName")
+    answer_fields = ("response", "last_assistant_message")
+    carried = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
+    sources: Mapping[str, str] = {"new": "startup", "compact": "compress"}
+    reasons: Mapping[str, str] = {
+        **{reason: reason for reason in ("exit", "clear", "logout")},
+        **dict.fromkeys(("user_exit", "prompt_input_exit"), "prompt_input_exit"),
+        "complete": "exit",
+    }
 
-    def __init__(self, *, is_silent: bool = False) -> None:
-        self._is_silent = is_silent
-
-    def event_name(self, given: Wire, argument: str | None) -> str:
+    def event_name(self, payload: Wire, argument: str | None) -> str:
         """The one on the command line: the JSON has it in one spelling only."""
-        if argument is None and "agentName" in given and "response" not in given:
+        if argument is None and "agentName" in payload and "response" not in payload:
             # The start of a subagent is the one event without a name in both.
             argument = "SubagentStart"
-        return argument or text_field(given, "hook_event_name", "hookName")
+        return argument or super().event_name(payload, None)
 
-    def read(self, given: Wire, name: str) -> HostEvent:
+    def our_event(self, name: str) -> HookEventName | None:
+        """Our event, for one in either spelling."""
+        return super().our_event(own_event(name))
+
+    def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = _EVENTS.get(name, _PASCAL.get(name))
-        if ours is None and own_event(name) not in _IGNORED:
-            raise BadInputError(f"unknown event {name!r}")
-        plain = {_CAMEL.sub("_", key).lower(): value for key, value in given.items()}
-        # Copilot fires these for subagents as well, beside the events of subagents.
-        is_turn = ours in (_E.BeforeAgent, _E.AfterAgent)
-        if self._is_silent or (is_turn and plain.get("agent_id") is not None):
-            ours = None
-        call = None
-        if ours in (_E.BeforeTool, _E.AfterTool):
-            tool_input = _present(plain, "tool_args", "tool_input")
-            call = read_call(text_field(plain, "tool_name"), tool_input, _TOOLS)
-        carried = {key: plain[key] for key in _CARRIED if plain.get(key) is not None}
-        fields = {} if ours is None else _fields(ours, name, plain, call)
-        return HostEvent(
-            name=name,
-            event=ours,
-            fields=carried | fields,
-            call=call,
-            payload=given,
-            session_id=text_field(plain, "session_id", default=""),
-            transcript_path=text_field(plain, "transcript_path", default=""),
-            cwd=text_field(plain, "cwd", default=""),
-        )
+        plain = {_CAMEL.sub("_", key).lower(): value for key, value in payload.items()}
+        is_turn = self.our_event(name) in (_E.BeforeAgent, _E.AfterAgent)
+        if is_turn and plain.get("agent_id") is not None:
+            # Fired for subagents as well, beside the events of subagents.
+            return HostEvent(name=name, event=None, payload=payload)
+        return structs.replace(super().read(plain, name), payload=payload)
+
+    def call(self, payload: Wire, name: str) -> ToolCall:
+        """What a tool is about to do, or did."""
+        tool_input = required(payload, "tool_args", "tool_input")
+        return read_call(text_field(payload, "tool_name"), tool_input, self.tools)
+
+    def fields(
+        self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
+    ) -> Wire:
+        """The fields of an event in our spelling."""
+        if event is _E.AfterAgent:
+            prompt, answer = last_answer(payload.get("transcript_path"))
+            payload = payload | {"prompt": prompt, "response": answer}
+        fields = super().fields(event, name, payload, call)
+        return {"prompt": "", **fields} if event is _E.SubagentStop else fields
+
+    def server(self, tool: str, payload: Wire) -> Wire:
+        """Tools of other servers are ``SERVER-TOOL``: Copilot's have no hyphen."""
+        server, hyphen, name = tool.rpartition("-")
+        return mcp_tool(server, name) if hyphen else {}
+
+    def response(self, tool: str, name: str, payload: Wire) -> Wire:
+        """The result of a tool in our shape."""
+        if name in _FAILURES:
+            error = text_field(payload, "error", default="the tool failed")
+            return tool_result(error, error)
+        result = required(payload, "tool_result", "tool_response")
+        for key in ("textResultForLlm", "text_result_for_llm"):
+            if isinstance(result, dict) and result.get(key) is not None:
+                return tool_result(result[key]) | {"metadata": result}
+        return tool_result(result)
 
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
         match event.event:
             case _E.BeforeTool:
-                return json_answer(_before_tool(event, verdict))
+                return _before_tool(event, verdict)
+            case _E.AfterTool if event.name not in _FAILURES and (
+                verdict.withheld or verdict.stop
+            ):
+                text = verdict.refusal(WITHHELD).strip()
+                result = {"resultType": "success", "textResultForLlm": text}
+                return json_answer({"modifiedResult": result}, Effect.WITHHOLD)
             case _E.AfterTool:
-                return _after_tool(event, verdict)
-            case _E.BeforeAgent if verdict.blocked or verdict.stop:
-                return json_answer(_refusing(verdict))
-            case _E.AfterAgent | _E.SubagentStop:
-                # Without an answer the agent stops, which is all that a stop asks.
-                is_rejected = verdict.blocked and not verdict.stop
-                wire = _refusing(verdict) if is_rejected else {}
-                return json_answer(wire, *([Effect.MESSAGE] if wire else []))
+                return json_answer({"additionalContext": verdict.remark_with_stop()})
+            case _E.BeforeAgent if verdict.ends:
+                # A block without a reason is ignored by Copilot.
+                return json_answer(block(verdict.refusal().strip()))
             case _E.BeforeAgent | _E.SessionStart:
                 return json_answer({"additionalContext": verdict.model_text()})
             case _E.SubagentStart:
                 return json_answer({"additionalContext": verdict.subagent_text()})
+            # Without an answer the agent stops, which is all that a stop asks.
+            case _E.AfterAgent | _E.SubagentStop if verdict.rejects:
+                return json_answer(block(verdict.refusal().strip()), Effect.MESSAGE)
         return json_answer({})
 
     def refuse(self, reason: str) -> Answer:
@@ -175,7 +203,7 @@ class CopilotHost(Host):
         denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
         # Under PascalCase names it obeys Claude Code's shape alone.
         claude = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **denied}}
-        return json_answer(denied | claude | {"decision": "block", "reason": reason})
+        return json_answer(denied | claude | block(reason))
 
 
 def own_event(name: str) -> str:
@@ -183,112 +211,64 @@ def own_event(name: str) -> str:
     return _OWN_NAMES.get(name, name[:1].lower() + name[1:])
 
 
-def _present(given: Wire, *names: str) -> Any:
-    """The first of these fields that is there, null included."""
-    for name in names:
-        if name in given:
-            return given[name]
-    raise BadInputError(f"{names[0]}: missing")
-
-
-def _fields(
-    event: HookEventName, name: str, given: Wire, call: ToolCall | None
-) -> Wire:
-    match event:
-        case _E.BeforeTool | _E.AfterTool:
-            return _tool_fields(event, name, given, call)
-        case _E.BeforeAgent:
-            return {"prompt": text_field(given, "prompt")}
-        case _E.AfterAgent:
-            return _ending(given, *last_answer(given.get("transcript_path")))
-        case _E.SubagentStart:
-            return _agent(given)
-        case _E.SubagentStop:
-            answer = text_field(given, "response", "last_assistant_message", default="")
-            return _agent(given) | _ending(given, "", answer)
-        case _E.SessionStart:
-            source = text_field(given, "source", default="startup")
-            return {"source": _SOURCES.get(source, source)}
-        case _E.SessionEnd:
-            reason = text_field(given, "reason", default="other")
-            reason = _REASONS.get(reason, reason)
-            return {"reason": reason if reason in _OUR_REASONS else "other"}
-        case _E.Notification:
-            return notification_fields(given)
-    return {"trigger": text_field(given, "trigger", default="auto")}
-
-
-def _tool_fields(
-    event: HookEventName, name: str, given: Wire, call: ToolCall | None
-) -> Wire:
-    fields: Wire = {}
-    # The tools of other servers are SERVER-TOOL; no tool of Copilot has a hyphen.
-    server, hyphen, tool = (call.name if call else "").rpartition("-")
-    if hyphen:
-        fields["mcp_context"] = {"server_name": server, "tool_name": tool}
-    if event is _E.AfterTool:
-        fields["tool_response"] = _response(name, given)
-    return fields
-
-
-def _response(name: str, given: Wire) -> Wire:
-    if name in _FAILURES:
-        error = text_field(given, "error", default="the tool failed")
-        return tool_result(error, error)
-    result = _present(given, "tool_result", "tool_response")
-    found = result if isinstance(result, dict) else {}
-    text = found.get("textResultForLlm", found.get("text_result_for_llm"))
-    shown = tool_result(result if text is None else text)
-    return shown if text is None else shown | {"metadata": result}
-
-
-def _ending(given: Wire, prompt: str, answer: str) -> Wire:
-    is_again = given.get("stop_hook_active") is True
-    ending = {"prompt_response": answer, "stop_hook_active": is_again}
-    return {"prompt": prompt, **ending}
-
-
-def _agent(given: Wire) -> Wire:
-    kind = text_field(given, "agent_type", "agent_name", default="")
-    return {"agent_id": text_field(given, "agent_id", default=""), "agent_type": kind}
-
-
-def _before_tool(event: HostEvent, verdict: HostVerdict) -> Wire:
+def _before_tool(event: HostEvent, verdict: HostVerdict) -> Answer:
     is_claude = "tool_name" in event.payload
-    said: Wire = {}
-    if verdict.blocked or verdict.stop:
-        said["permissionDecision"] = "deny"
-        said["permissionDecisionReason"] = _reason(verdict)
+    if verdict.ends:
+        reason = verdict.short_refusal()
+        wire = {"permissionDecision": "deny", "permissionDecisionReason": reason}
     else:
-        if verdict.ask:
-            said["permissionDecision"] = "ask"
-            said["permissionDecisionReason"] = verdict.reason or verdict.message
-        said["updatedInput" if is_claude else "modifiedArgs"] = verdict.tool_input
-    said["additionalContext"] = verdict.model_text()
-    said = {key: value for key, value in said.items() if value not in (None, "")}
-    if not is_claude or not said:
-        return said
-    return {"hookSpecificOutput": {"hookEventName": event.name, **said}}
+        changed = "updatedInput" if is_claude else "modifiedArgs"
+        wire = question(verdict) | {changed: verdict.tool_input}
+    wire["additionalContext"] = verdict.model_text()
+    wire = {key: value for key, value in wire.items() if value not in (None, "")}
+    return json_answer(specific(event, **wire) if is_claude else wire)
 
 
-def _after_tool(event: HostEvent, verdict: HostVerdict) -> Answer:
-    is_hidden = verdict.withheld or verdict.stop
-    if is_hidden and event.name not in _FAILURES:
-        text = verdict.refusal(WITHHELD).strip()
-        result = {"resultType": "success", "textResultForLlm": text}
-        return json_answer({"modifiedResult": result}, Effect.WITHHOLD)
-    reason = escape(verdict.stop_reason) if verdict.stop else ""
-    remark = "\n\n".join(filter(None, [reason, verdict.remark()]))
-    return json_answer({"additionalContext": remark})
+def last_answer(path: Any) -> tuple[str, str]:
+    """The prompt of the last turn and the answer to it, empty where there is none.
+
+    Copilot does not tell a hook what the agent answered, but the file of the session
+    that it keeps has it.
+    """
+    answer = ""
+    for kind, text in _messages(_end_of(path) if isinstance(path, str) else b""):
+        if kind == "user.message":
+            return text, answer
+        answer = answer or text
+    return "", answer
 
 
-def _refusing(verdict: HostVerdict) -> Wire:
-    """A block without a reason is ignored by Copilot."""
-    reason = verdict.refusal().strip()
-    return {"decision": "block", "reason": reason}
+def _messages(end: bytes) -> Iterator[tuple[str, str]]:
+    """The messages of the main agent, the last one first."""
+    kinds = ("user.message", "assistant.message")
+    for line in reversed(end.split(b"\n")):
+        if not any(b'"%s"' % kind.encode() in line for kind in kinds):
+            continue
+        try:
+            event = decode(line)
+        except ValueError:
+            continue
+        data = event.get("data") if isinstance(event, dict) else None
+        content = data.get("content") if isinstance(data, dict) else None
+        if not isinstance(content, str) or "agentId" in event:
+            continue
+        if event.get("type") in kinds:
+            yield event["type"], content
 
 
-def _reason(verdict: HostVerdict) -> str:
-    stop = verdict.stop_reason if verdict.stop else ""
-    found = [verdict.reason, stop] if verdict.blocked else [stop, verdict.reason]
-    return next((one for one in found if one.strip()), BLOCKED_BY_HOOK)
+def _end_of(path: str) -> bytes:
+    """The end of a file, and only of a file: a path in an event is others' text."""
+    try:
+        # A pipe without a writer would keep us waiting.
+        fd = os.open(path, os.O_RDONLY | O_NONBLOCK)
+    except (OSError, ValueError):
+        return b""
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            return b""
+        return pread(fd, MAX_BYTES, max(0, status.st_size - MAX_BYTES))
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)

@@ -11,17 +11,23 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from hookline.hosts.host import Answer, HostEvent, HostName, end, json_answer
-from hookline.hosts.host_verdict import Effect, HostVerdict, Limits
+from hookline.hosts.host_verdict import (
+    NO_CLEAR,
+    ONLY_REFUSED,
+    RESULT_SHOWN,
+    Effect,
+    HostVerdict,
+    Limits,
+)
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 
-from .claude import NO_CLEAR, RESULT_SHOWN, TOOLS, ClaudeHost
+from .claude import TOOLS, ClaudeHost
 
 _E = HookEventName
-_ONLY_REFUSED = "the model sees it only with a refusal"
 LIMITS: Limits = {
-    _E.BeforeTool: {Effect.CONTEXT: _ONLY_REFUSED, Effect.MESSAGE: _ONLY_REFUSED},
+    _E.BeforeTool: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
     _E.AfterTool: {
         Effect.WITHHOLD: "the run ends before the model sees the result",
         Effect.SUPPRESS: RESULT_SHOWN,

@@ -16,41 +16,34 @@ from hookline.hosts.host import (
     Host,
     HostEvent,
     HostName,
+    first_text,
     json_answer,
     object_field,
+    object_or_empty,
     text_field,
     tool_result,
 )
-from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
-from hookline.hosts.tools import Tool, read_call
+from hookline.hosts.host_verdict import (
+    REFUSED_ONLY,
+    RESULT_SHOWN,
+    WITHHELD,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+)
+from hookline.hosts.tools import Tool, ToolCall, read_call, tool_names
 from hookline.protocol.events import HookEventName
 
 _E = HookEventName
-_TOOLS = {
-    "bash": Tool.SHELL,
-    "read": Tool.READ,
-    "write": Tool.WRITE,
-    "edit": Tool.REPLACE,
-    "multiedit": Tool.REPLACE,
-    "patch": Tool.PATCH,
-    "apply_patch": Tool.PATCH,
-    "glob": Tool.GLOB,
-    "grep": Tool.GREP,
-    "list": Tool.LIST,
-    "webfetch": Tool.FETCH,
-    "websearch": Tool.SEARCH,
-    "task": Tool.TASK,
-}
 _UNHEARD = "OpenCode only reports this event"
-
-
 LIMITS: Limits = {
     _E.BeforeTool: {
         Effect.ASK: "OpenCode cannot ask for a hook, hooksConfig.onAsk decides",
-        Effect.STOP: "the call is refused, and the agent goes on",
+        Effect.STOP: REFUSED_ONLY,
     },
     _E.AfterTool: {
-        Effect.SUPPRESS: "the result is shown to the person",
+        Effect.SUPPRESS: RESULT_SHOWN,
         Effect.STOP: "the reason takes the place of the result, the agent goes on",
     },
     _E.AfterAgent: {
@@ -67,7 +60,7 @@ class OpenCodeHost(Host):
 
     name = HostName.OPENCODE
     title = "OpenCode"
-    tested: str | None = "1.18.33"
+    tested = "1.18.33"
     events: Mapping[str, HookEventName] = {
         "tool.execute.before": _E.BeforeTool,
         "tool.execute.after": _E.AfterTool,
@@ -75,84 +68,70 @@ class OpenCodeHost(Host):
         "event.session.created": _E.SessionStart,
         "event.session.idle": _E.AfterAgent,
     }
-    ignored: frozenset[str] = frozenset()
-    asks = False
-    project_variables: tuple[str, ...] = ()
     limits = LIMITS
+    tools: Mapping[str, str] = tool_names(
+        {
+            Tool.SHELL: "bash",
+            Tool.READ: "read",
+            Tool.WRITE: "write",
+            Tool.REPLACE: "edit multiedit",
+            Tool.PATCH: "patch apply_patch",
+            Tool.GLOB: "glob",
+            Tool.GREP: "grep",
+            Tool.LIST: "list",
+            Tool.FETCH: "webfetch",
+            Tool.SEARCH: "websearch",
+            Tool.TASK: "task",
+        }
+    )
 
-    def event_name(self, given: Wire, argument: str | None) -> str:
-        """Its name is in the JSON."""
-        return text_field(given, "hook_event_name", default=argument)
+    def session(self, payload: Wire) -> str:
+        """The session, which is a property of what is only reported."""
+        properties = object_or_empty(payload, "properties")
+        return first_text(payload | properties, "sessionID")
 
-    def read(self, given: Wire, name: str) -> HostEvent:
-        """Read an event of this name."""
-        ours = self.our_event(name)
-        call = None
-        if ours in (_E.BeforeTool, _E.AfterTool):
-            tool, args = text_field(given, "tool"), object_field(given, "args")
-            call = read_call(tool, args, _TOOLS)
-        about = given.get("properties")
-        about = about if isinstance(about, dict) else {}
-        info = about.get("info")
-        info = info if isinstance(info, dict) else {}
-        session = text_field(about, "sessionID", default="")
-        return HostEvent(
-            name=name,
-            event=ours,
-            fields=_fields(ours, given),
-            call=call,
-            payload=given,
-            session_id=text_field(given, "sessionID", default=session),
-            cwd=text_field(given, "cwd", default="")
-            or text_field(info, "directory", default=""),
-        )
+    def folder(self, payload: Wire) -> str:
+        """Where the agent works."""
+        info = object_or_empty(object_or_empty(payload, "properties"), "info")
+        return first_text(payload, "cwd") or first_text(info, "directory")
+
+    def call(self, payload: Wire, name: str) -> ToolCall:
+        """What a tool is about to do, or did."""
+        tool, args = text_field(payload, "tool"), object_field(payload, "args")
+        return read_call(tool, args, self.tools)
+
+    def fields(
+        self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
+    ) -> Wire:
+        """The fields of an event in our spelling."""
+        fields = super().fields(event, name, payload, call)
+        if call is not None:
+            fields["tool_use_id"] = text_field(payload, "callID", default="")
+        return fields
+
+    def response(self, tool: str, name: str, payload: Wire) -> Wire:
+        """The result of a tool in our shape."""
+        output = object_field(payload, "output")
+        if "output" not in output:
+            raise BadInputError("output.output: missing")
+        return tool_result(output["output"]) | {"metadata": output}
 
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
-        ends = verdict.blocked or verdict.stop
         match event.event:
-            case _E.BeforeTool if ends:
-                return self.refuse(verdict.refusal())
+            case _E.BeforeTool | _E.BeforeAgent if verdict.ends:
+                return self.refusal(verdict)
             case _E.BeforeTool:
-                args, context = verdict.tool_input, verdict.model_text()
-                return json_answer({"args": args, "context": context})
-            case _E.AfterTool if verdict.withheld or verdict.stop:
-                text = verdict.refusal(WITHHELD)
-                return json_answer({"output": text})
-            case _E.AfterTool:
-                return json_answer({"context": verdict.remark()})
-            case _E.BeforeAgent if ends:
-                return self.refuse(verdict.refusal())
+                args = {"args": verdict.tool_input}
+                return json_answer(args | {"context": verdict.model_text()})
             case _E.BeforeAgent:
                 return json_answer({"context": verdict.model_text()})
+            case _E.AfterTool if verdict.withheld or verdict.stop:
+                return json_answer({"output": verdict.refusal(WITHHELD)})
+            case _E.AfterTool:
+                return json_answer({"context": verdict.remark()})
         return json_answer({})
 
     def refuse(self, reason: str) -> Answer:
         """The plugin throws, which blocks a call or a prompt."""
         return json_answer({"block": reason})
-
-
-def _fields(event: HookEventName | None, given: Wire) -> Wire:
-    match event:
-        case _E.BeforeTool:
-            return _call_id(given)
-        case _E.AfterTool:
-            return _call_id(given) | {"tool_response": _result(given)}
-        case _E.BeforeAgent:
-            return {"prompt": text_field(given, "prompt")}
-        case _E.AfterAgent:
-            return {"prompt": "", "prompt_response": "", "stop_hook_active": False}
-        case _E.SessionStart:
-            return {"source": "startup"}
-    return {}
-
-
-def _call_id(given: Wire) -> Wire:
-    return {"tool_use_id": text_field(given, "callID", default="")}
-
-
-def _result(given: Wire) -> Wire:
-    found = object_field(given, "output")
-    if "output" not in found:
-        raise BadInputError("output.output: missing")
-    return tool_result(found["output"]) | {"metadata": found}

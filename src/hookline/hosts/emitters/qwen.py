@@ -25,11 +25,21 @@ from hookline.hosts.host import (
     specific,
     with_notice,
 )
-from hookline.hosts.host_verdict import WITHHELD, Effect, HostVerdict, Limits, Wire
+from hookline.hosts.host_verdict import (
+    NO_CLEAR,
+    NOT_BEFORE,
+    RESULT_SHOWN,
+    TO_PERSON,
+    WITHHELD,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+)
 from hookline.hosts.tools import Tool, ToolCall, tool_names
 from hookline.protocol.events import HookEventName
 
-from .claude import BATCH, FAILURE, NO_CLEAR, RESULT_SHOWN, TO_PERSON, ClaudeHost
+from .claude import BATCH, FAILURE, ClaudeHost
 
 _E = HookEventName
 _LONGEST = 64 * 1024
@@ -37,7 +47,7 @@ _AGENT_STARTS = "the subagent starts: block the tool task instead"
 LIMITS: Limits = {
     _E.BeforeTool: {
         Effect.CHANGE: "the tool does not run; the model is told the changed input",
-        Effect.CONTEXT: "lost, unless it comes with a block: say it after the tool",
+        Effect.CONTEXT: NOT_BEFORE,
         Effect.MESSAGE: TO_PERSON,
         Effect.STOP: "the tool does not run, and the turn goes on",
     },

@@ -18,12 +18,20 @@ from hookline.hosts.host import (
     show,
     specific,
 )
-from hookline.hosts.host_verdict import Effect, HostVerdict, Limits, Wire
+from hookline.hosts.host_verdict import (
+    NO_CLEAR,
+    RESULT_SHOWN,
+    TO_PERSON,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+)
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 
-from .claude import NO_CLEAR, RESULT_SHOWN, TO_PERSON, TOOLS, ClaudeHost
+from .claude import TOOLS, ClaudeHost
 
 _E = HookEventName
 _SESSION_ENDS = "the whole session stops"
