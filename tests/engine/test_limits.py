@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.execute.child import ProcessSlots
+from hookline.execute.runtime import Slots
 from hookline.plan import current_depth
 from hookline.settings.places import SettingsPlaces
 from tests.support.processes import until
@@ -45,12 +45,12 @@ async def test_processes_beyond_the_limit_wait_in_order_and_keep_their_time(
 
 async def test_changed_limit_reaches_those_who_wait_and_those_who_come() -> None:
     """``maxProcesses`` after a reload."""
-    slots = ProcessSlots(1)
+    slots = Slots(1)
     await slots.acquire()
     waiting = [asyncio.create_task(slots.acquire()) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
-    await asyncio.to_thread(slots.resize, 2)
+    slots.resize(2)
     await waiting[1]
     slots.resize(1)
     slots.release()
@@ -63,7 +63,7 @@ async def test_changed_limit_reaches_those_who_wait_and_those_who_come() -> None
 
 async def test_slot_survives_a_cancelled_waiter() -> None:
     """Also one that is cancelled and handed a slot in the same moment."""
-    slots = ProcessSlots(1)
+    slots = Slots(1)
     await slots.acquire()
     first, second = (asyncio.create_task(slots.acquire()) for _ in range(2))
     await asyncio.sleep(0)

@@ -239,11 +239,14 @@ def test_process_that_cannot_be_watched_is_a_failure_and_leaks_nothing(
 
 FORK = """
 import asyncio, os
-from hookline.execute.child import ProcessSlots
-slots = ProcessSlots(1)
-asyncio.run(slots.acquire())
+from hookline.execute.runtime import Runtimes
+runtimes = Runtimes(1)
+async def take_slot():
+    await asyncio.wait_for(runtimes.here().slots.acquire(), 10)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(take_slot())
 if os.fork() == 0:
-    asyncio.run(asyncio.wait_for(slots.acquire(), 10))
+    loop.run_until_complete(take_slot())
     os._exit(0)
 raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 """

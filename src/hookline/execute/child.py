@@ -14,7 +14,6 @@ import select
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -166,19 +165,18 @@ class ProcessGroup:
         self.reaped = False
         self.loop = loop
         self._host = os.getpid()
-        self._is_listed = True
         self._terminated = False
         self._on_exit = on_exit
         self._pidfd = -1
         if sys.platform == "linux":
             with suppress(AttributeError, OSError):  # an old C library, none left
                 self._pidfd = os.pidfd_open(pid)
-        if self._pidfd < 0:
-            self._poll(0)
-            return
-        own_fds.add(self._pidfd)
+                own_fds.add(self._pidfd)
         try:
-            loop.add_reader(self._pidfd, self.has_ended)
+            if self._pidfd >= 0:
+                loop.add_reader(self._pidfd, self.has_ended)
+            else:
+                loop.call_later(_POLL_FIRST_S, self._poll, _POLL_FIRST_S)
         except BaseException:
             # A child that cannot be watched must not go on running.
             self.abandon()
@@ -202,7 +200,7 @@ class ProcessGroup:
             self._terminated = False
             if self.reaped:
                 self._reap_orphans()
-                self._unlist()
+                watcher.release(self.pid)
 
     def kill(self) -> None:
         """Kill what is left of the group."""
@@ -232,16 +230,16 @@ class ProcessGroup:
                 options = os.WEXITED | os.WNOHANG | os.WNOWAIT
                 if os.waitid(os.P_PID, self.pid, options) is None:
                     return False
-                self._unlist()  # before its number can be reused
+                if not self._terminated:
+                    watcher.release(self.pid)  # before its number can be reused
             pid, status = os.waitpid(self.pid, WNOHANG)
             if pid == 0:
                 return False
         except ChildProcessError:
             pass  # the host ignores SIGCHLD or reaps all children: the status is lost
-        self._unlist()
-        self.reaped = True
-        self.exit_code = None if status is None else os.waitstatus_to_exitcode(status)
-        self._unwatch()
+        if status is not None:
+            self.exit_code = os.waitstatus_to_exitcode(status)
+        self._reaped()
         self._on_exit()
         return True
 
@@ -249,19 +247,15 @@ class ProcessGroup:
         """Kill and reap at once, without the event loop, which may be closed."""
         self.kill()
         self._terminated = False
-        self._unlist()
         if not self.reaped:
-            self.reaped = True
             with suppress(ChildProcessError):  # already reaped
                 os.waitpid(self.pid, 0)
-            self._unwatch()
+        self._reaped()
 
-    def _unlist(self) -> None:
-        if self._is_listed and not self._terminated:
-            self._is_listed = False
+    def _reaped(self) -> None:
+        self.reaped = True
+        if not self._terminated and self.pid in watcher.groups:
             watcher.release(self.pid)
-
-    def _unwatch(self) -> None:
         if self._pidfd >= 0:
             if not self.loop.is_closed():
                 self.loop.remove_reader(self._pidfd)
@@ -269,8 +263,8 @@ class ProcessGroup:
             self._pidfd = -1
 
     def _poll(self, delay: float) -> None:
-        if not self.reaped and not (delay and self.has_ended()):
-            delay = min(max(delay * 2, _POLL_FIRST_S), _POLL_LAST_S)
+        if not self.has_ended():
+            delay = min(delay * 2, _POLL_LAST_S)
             self.loop.call_later(delay, self._poll, delay)
 
     def _reap_orphans(self) -> None:
@@ -382,24 +376,22 @@ class Collector:
             close_own(self._fd)
 
     def _on_readable(self) -> None:
-        if not self._read() and self.ended:
+        self._read()
+        if self.ended:
             self._on_end()
 
     def _read(self) -> bool:
         """Read once; False if there is nothing to read."""
-        if self.ended:
-            return False
-        try:
-            piece = os.read(self._fd, _READ_SIZE)
-        except BlockingIOError:
-            return False
-        except OSError:
-            piece = b""
-        if not piece:
-            self.close()
-            return False
-        self._keep(piece)
-        return True
+        if not self.ended:
+            try:
+                piece = os.read(self._fd, _READ_SIZE)
+            except BlockingIOError:
+                return False
+            if piece:
+                self._keep(piece)
+            else:
+                self.close()
+        return not self.ended
 
     def _keep(self, piece: bytes) -> None:
         if len(piece) > self._room:
@@ -605,80 +597,3 @@ class Child:
         finally:
             timer.cancel()
         return True
-
-
-class ProcessSlots:
-    """A limit on concurrent processes of each event loop; waiters get slots in order.
-
-    Loops share nothing: one that is blocked or closed must not keep a slot from another
-    (``fire_sync`` blocks a loop whose hooks are running).
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._loops: dict[tuple[int, asyncio.AbstractEventLoop], _LoopSlots] = {}
-
-    @property
-    def free(self) -> int:
-        """How many could be taken now."""
-        return max(0, self._limit - self._here().held)
-
-    def resize(self, limit: int) -> None:
-        """Change the limit; what is held beyond it is given back in its time."""
-        self._limit = limit
-        for (process, loop), slots in tuple(self._loops.items()):
-            with suppress(RuntimeError):  # it is closed
-                if process == os.getpid():
-                    loop.call_soon_threadsafe(self._hand_out, slots)
-
-    async def acquire(self) -> None:
-        """Take a slot, or wait for one."""
-        slots = self._here()
-        if slots.held < self._limit:
-            slots.held += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        slots.waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()  # handed over just before the cancellation
-            raise
-
-    def release(self) -> None:
-        """Give the slot to the next waiter, or put it back."""
-        slots = self._here()
-        slots.held -= 1
-        self._hand_out(slots)
-
-    def _hand_out(self, slots: _LoopSlots) -> None:
-        while slots.waiting and slots.held < self._limit:
-            turn = slots.waiting.popleft()
-            if not turn.done():  # else it was cancelled
-                slots.held += 1
-                turn.set_result(None)
-
-    def _here(self) -> _LoopSlots:
-        # What was taken before a fork is never given back in it.
-        key = os.getpid(), asyncio.get_running_loop()
-        slots = self._loops.get(key)
-        if slots is None:
-            self._loops[key] = slots = _LoopSlots()
-            for process, loop in tuple(self._loops):
-                if loop.is_closed():
-                    self._loops.pop((process, loop), None)
-        return slots
-
-    __aenter__ = acquire
-
-    async def __aexit__(self, *_: object) -> None:
-        self.release()
-
-
-class _LoopSlots:
-    """The slots of one event loop."""
-
-    def __init__(self) -> None:
-        self.held = 0
-        self.waiting: deque[asyncio.Future[None]] = deque()

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
 
 from hookline.plan import RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause
 from hookline.settings.model import HookSource, HookType
 from hookline.settings.places import PROJECT_FOLDER
-from hookline.shell.parse import ExecutedFile, executed_files
+from hookline.shell.parse import executed_files
 from hookline.shell.scripts import script_problem
 
 LOOKS_LIKE_SECONDS_BELOW = 100
@@ -26,14 +25,28 @@ _NO_TERMINAL = (
 )
 _PYTHON_ERROR = r"(?m)^(?:Traceback \(most recent call last\):|SyntaxError: )"
 _QUESTION = r"(?i:\?|\[y/n\]|\(y/n\)|\(yes/no\)|password[^\n]*:|passphrase[^\n]*:)\s*$"
+_NOT_FOUND = (
+    r"(?m)(?:^|: )([^\s:]+): (?:command )?not found$"
+    r"|^\S*env: \W?([\w.+/-]+)\W*: No such file"
+)
 _ASK = 'hooks have no terminal: answer {"decision": "ask"} to ask a person'
 
 
 def hint_about(hook: RegisteredHook, end: RunEnd) -> str | None:
     """What its author should know about a run that failed or blocked."""
-    if end.cause is FailureCause.TIMEOUT:
-        return _timeout_hint(hook, end)
-    return _failure_hint(hook, end) if end.cause else _block_hint(hook, end)
+    if end.cause is None:
+        return _block_hint(hook, end)
+    if end.cause is not FailureCause.TIMEOUT:
+        return _failure_hint(hook, end)
+    output = end.stderr or end.stdout
+    if re.search(_NO_TERMINAL, output) or re.search(_QUESTION, output[-200:]):
+        return f"its output ends like a question, and {_ASK}"
+    timeout_ms = hook.config.timeout_ms
+    # In code ``timeout_ms`` says it.
+    if timeout_ms < LOOKS_LIKE_SECONDS_BELOW and hook.source is not HookSource.RUNTIME:
+        milliseconds = f"for {timeout_ms:g} s write {timeout_ms * 1000:g}"
+        return f"timeout is in milliseconds: {milliseconds}"
+    return None
 
 
 def _block_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
@@ -56,7 +69,11 @@ def _failure_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
         return _ASK
     code = end.exit_code or 0
     if 128 < code <= 128 + 64:
-        return _signal_hint(code)
+        try:
+            name = signal.Signals(code - 128).name
+        except ValueError:
+            name = "a signal"
+        return f"status {code} is 128 + {code - 128}: {name} ended a program in it"
     if code <= 0 or not TRAITS[hook.event].can_block:
         return None
     if code == 1 and re.search(_PYTHON_ERROR, end.stderr):
@@ -65,61 +82,24 @@ def _failure_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
     return f"{hint}, and its stdout is not read" if end.stdout else hint
 
 
-def _timeout_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
-    said = end.stderr or end.stdout
-    if re.search(_NO_TERMINAL, said) or re.search(_QUESTION, said[-200:]):
-        return f"its output ends like a question, and {_ASK}"
-    timeout = hook.config.timeout_ms
-    named = hook.source is HookSource.RUNTIME  # ``timeout_ms`` says it
-    if timeout < LOOKS_LIKE_SECONDS_BELOW and not named:
-        return f"timeout is in milliseconds: for {timeout:g} s write {timeout * 1000:g}"
-    return None
-
-
-def _signal_hint(code: int) -> str:
-    try:
-        name = signal.Signals(code - 128).name
-    except ValueError:
-        name = "a signal"
-    return f"status {code} is 128 + {code - 128}: {name} ended a program in it"
-
-
 def _file_problem(hook: RegisteredHook, end: RunEnd) -> str | None:
     """What is wrong with a file or program that the command names."""
-    command = hook.config.command
+    command, folder = hook.config.command, hook.project or end.cwd or ""
     if hook.config.type not in _COMMANDS or command is None:
         return None
-    folder = hook.project or end.cwd
-    if folder is not None:
-        for file in executed_files(command, hook.project_dir or folder):
-            if problem := script_problem(file, folder):
-                return f"{problem}{_instead(file, folder)}"
-    for name in _not_found(end.stderr):
-        if folder is not None and os.path.isfile(f"{folder}/{name}"):  # noqa: PTH113
+    files = executed_files(command, hook.project_dir or folder) if folder else ()
+    for file in files:
+        if problem := script_problem(file, folder):
+            if os.path.exists(os.path.join(folder, file.path)):  # noqa: PTH110, PTH118
+                return problem
+            name = os.path.basename(file.path)  # noqa: PTH119
+            for near in (f"{PROJECT_FOLDER}/{name}", f"{PROJECT_FOLDER}/hooks/{name}"):
+                if os.path.isfile(f"{folder}/{near}"):  # noqa: PTH113
+                    return f"{problem} in {folder}: did you mean {near!r}?"
+            return f"{problem} in {folder}: fix the path in its command"
+    if missing := re.search(_NOT_FOUND, end.stderr):
+        name = missing[1] or missing[2]
+        if folder and os.path.isfile(f"{folder}/{name}"):  # noqa: PTH113
             return f"{name!r} is not on the PATH: did you mean './{name}'?"
         return f"{name!r} is not installed, or not on the PATH that the hook gets"
     return None
-
-
-def _instead(file: ExecutedFile, folder: str) -> str:
-    """Where a missing script was looked for, and where it is instead."""
-    path = os.path.join(folder, file.path)  # noqa: PTH118
-    if os.path.exists(path):  # noqa: PTH110
-        return ""
-    name = os.path.basename(file.path)  # noqa: PTH119
-    for near in (f"{PROJECT_FOLDER}/{name}", f"{PROJECT_FOLDER}/hooks/{name}"):
-        if os.path.isfile(f"{folder}/{near}"):  # noqa: PTH113
-            return f" in {folder}: did you mean {near!r}?"
-    return f" in {folder}: fix the path in its command"
-
-
-_NOT_FOUND = (
-    r"(?:^|: )([^\s:]+): (?:command )?not found$",
-    r"^\S*env: \W?([\w.+/-]+)\W*: No such file",
-)
-
-
-def _not_found(stderr: str) -> Iterator[str]:
-    for line in stderr.splitlines():
-        for pattern in _NOT_FOUND:
-            yield from re.findall(pattern, line)

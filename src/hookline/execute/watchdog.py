@@ -52,24 +52,23 @@ class Watcher:
     """The process groups that end with the host; safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._groups: set[int] = set()
+        self.groups: set[int] = set()
         self._shell = 0
         self._pipes: tuple[int, ...] = ()
         """The lifeline of the shell, and both ends of the pipe with its lines."""
         self._has_warned = False
-        self._is_missing = False
         self._is_starting = False
         self._postponed: Callable[[], None] | None = None
 
     def start(self, spawn: Callable[[], int]) -> int:
         """Start a process group that ends with the host; ``spawn`` gives its number."""
-        if not self._is_running() and not self._is_missing:
+        if not self._is_running():
             self._end_shell()
             self._start_shell()
         self._is_starting = True
         try:
             group = spawn()
-            self._groups.add(group)
+            self.groups.add(group)
             try:
                 os.write(self._pipes[-1], b"+ %d\n" % group)
             except (IndexError, BlockingIOError):
@@ -84,8 +83,8 @@ class Watcher:
     def release(self, group: int) -> None:
         """Leave a group alone from now on; its number may be reused."""
         with fork_lock:
-            if group in self._groups:
-                self._groups.remove(group)
+            if group in self.groups:
+                self.groups.remove(group)
                 try:
                     os.write(self._pipes[-1], b"- %d\n" % group)
                 except (IndexError, BlockingIOError):
@@ -104,7 +103,7 @@ class Watcher:
 
     def kill_all(self) -> None:
         """Kill every group at once and wait until they are gone."""
-        groups = tuple(self._groups)
+        groups = tuple(self.groups)
         for group in groups:
             with suppress(ProcessLookupError, PermissionError):
                 killpg(group, SIGKILL)
@@ -117,12 +116,12 @@ class Watcher:
     def stop(self) -> None:
         """End the shell if no group is left; the next process starts another."""
         with fork_lock:
-            if not self._groups:
+            if not self.groups:
                 self._end_shell()
 
     def disown(self) -> None:
         """In a forked child: the groups are the parent's, and so is the shell."""
-        self._groups.clear()
+        self.groups.clear()
         self._shell, self._is_starting, self._postponed = 0, False, None
         # A copy of a pipe would keep a hook waiting for the end of its input; a
         # descriptor that is removed from epoll is removed for the host as well.
@@ -140,7 +139,7 @@ class Watcher:
             os.write(writing, self._lines())
 
     def _lines(self) -> bytes:
-        return b"".join(b"+ %d\n" % group for group in self._groups)
+        return b"".join(b"+ %d\n" % group for group in self.groups)
 
     def _is_running(self) -> bool:
         try:
@@ -168,7 +167,6 @@ class Watcher:
         except OSError as error:
             for fd in opened:
                 os.close(fd)
-            self._is_missing = isinstance(error, FileNotFoundError | PermissionError)
             if not self._has_warned:
                 self._has_warned = True
                 problem = "hooks may outlive this process if it is killed: %s"
