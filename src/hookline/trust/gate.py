@@ -254,7 +254,7 @@ class ProjectApproval:
         """What is not as it was approved in ``.hookline``, or of a hook's files."""
         manifest, project = self.manifest, self.manifest.project
         approved = dict(manifest.tree)
-        pins = pin_project(self._layers, project, None, manifest.tree)
+        pins = pin_project(self._layers, project)
         if hook is not None:
             hook_pins = manifest.named_by(hook)
             pins = pin_named_files(hook, project, None, hook_pins) | pins

@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
@@ -39,7 +39,8 @@ MAX_COPY_BYTES = 256 * 1024
 MAX_PINNED_BYTES = 256 * 1024 * 1024
 """A longer file is not read, and cannot be approved: events wait for the check."""
 
-MAX_TREE_ENTRIES = 20_000
+MAX_PATHS = 20_000
+"""That can be approved with one hook."""
 
 YOUNG_NS = 2_000_000_000
 """The coarsest clock of a file system: a younger file may have changed twice unseen."""
@@ -112,10 +113,6 @@ Times = tuple[int, int, int, int, int]
 ABSENT = Pin(PinKind.ABSENT)
 
 
-class TooManyFilesError(Exception):
-    """A folder holds more than can be pinned."""
-
-
 class NamedPaths:
     """The paths that a hook names and that are pinned; some do not exist yet.
 
@@ -170,7 +167,7 @@ class NamedPaths:
             # The folder too: what is added to it later may match as well.
             self.folders[re.split(r"/[^/]*[*?\[]", use.path)[0]] = None
             matches = iglob(use.path, recursive=True, include_hidden=True)  # noqa: PTH207
-            for path in islice(matches, MAX_TREE_ENTRIES + 1):
+            for path in islice(matches, MAX_PATHS + 1):
                 self._add_path(path, use.role)
                 self.folders[os.path.dirname(path)] = None  # noqa: PTH120
         elif use.form is Form.MODULE:
@@ -412,7 +409,7 @@ def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
     if copies is not None and len(head) <= MAX_COPY_BYTES:
         copies[pin.digest] = head
     if now_ns - status.st_ctime_ns > YOUNG_NS:
-        if len(_known_pins) >= 2 * MAX_TREE_ENTRIES:
+        if len(_known_pins) >= 2 * MAX_PATHS:
             _known_pins.clear()
         _known_pins[path] = (_times(status), pin)
     return pin
@@ -422,33 +419,31 @@ def pin_named_files(
     hook: HookConfig,
     project: str,
     copies: dict[str, bytes] | None = None,
-    approved: Pins | None = None,
+    approved: Iterable[str] = (),
 ) -> dict[str, Pin]:
     """Pin what a hook names and what it was approved with, but for ``.hookline``."""
-    paths = NamedPaths(hook, project)
-    pins: dict[str, Pin] = {}
-    for folder in paths.listed:
-        for path in _below(folder, approved):
-            if not is_within_any(path, paths.excluded):
-                pins[path] = take_pin(path, copies)
-    for path in (*(approved or ()), *_bounded(paths.outside, project, approved)):
-        if path not in pins:
-            pins[path] = take_pin(path, copies)
-    return pins
+    named = NamedPaths(hook, project)
+    listed = [
+        path
+        for folder in named.listed
+        for path in _walk(folder)
+        if not is_within_any(path, named.excluded)
+    ]
+    paths = dict.fromkeys((*listed, *approved, *named.outside[: MAX_PATHS + 1]))
+    return {path: take_pin(path, copies) for path in paths}
 
 
 def pin_project(
     layers: Sequence[SettingsLayer],
     project: str,
     copies: dict[str, bytes] | None = None,
-    approved: Pins | None = None,
 ) -> dict[str, Pin]:
     """Pin everything under ``.hookline``, but for what is ignored there.
 
     Caches of Python count where a hook may start Python without our environment.
     """
     folder, caches = f"{project}/{PROJECT_FOLDER}", list[str]()
-    pins = {path: take_pin(path, copies) for path in _below(folder, approved, caches)}
+    pins = {path: take_pin(path, copies) for path in _walk(folder, caches)}
     if caches:
         hooks = [hook for layer in layers for _, _, hook in layer.hooks()]
         lines = ("\n".join((h.command or "", h.shell or "", *h.env)) for h in hooks)
@@ -456,41 +451,21 @@ def pin_project(
         if any(hook.type is HookType.PYTHON for hook in hooks) or any(
             re.search(_ISOLATED, text) for text in chain(code, map(_head, pins))
         ):
-            paths = (path for cache in caches for path in _below(cache, approved))
+            paths = (path for cache in caches for path in _walk(cache))
             pins |= {path: take_pin(path, copies) for path in paths}
     return pins
 
 
-def _below(
-    folder: str, approved: Pins | None, caches: list[str] | None = None
-) -> Iterator[str]:
-    """A folder and everything in it, as far as that has to be looked at."""
-    return _bounded(chain([folder], _walk(folder, caches)), folder, approved)
+def _walk(folder: str, caches: list[str] | None = None) -> list[str]:
+    """A folder and every path below it, also through links, each folder once.
 
-
-def _bounded(paths: Iterable[str], folder: str, approved: Pins | None) -> Iterator[str]:
-    """Only so many paths.
-
-    Where more than those ``approved`` is found soon after, the rest is not looked at:
-    the folder has changed, and walking all of it would take too long.
+    Soon after ``MAX_PATHS`` it ends: more make no difference. With ``caches``, which
+    gets those of Python, what is ignored is left out.
     """
-    most = MAX_TREE_ENTRIES if approved is None else len(approved) + _SOME_MORE
-    for number, path in enumerate(paths):
-        if number > most:
-            if approved is None:
-                raise TooManyFilesError(folder)
-            return
-        yield path
-
-
-def _walk(folder: str, caches: list[str] | None = None) -> Iterator[str]:
-    """Every path below a folder, also through links, each folder once.
-
-    With ``caches``, which gets those of Python, what is ignored is left out.
-    """
+    paths = [folder]
     # os.walk is recursive in Python 3.11: a deep tree would raise.
     pending, visited = [folder], set[tuple[int, int]]()
-    while pending:
+    while pending and len(paths) <= MAX_PATHS:
         folder = pending.pop()
         try:
             status = os.stat(folder)  # noqa: PTH116
@@ -506,5 +481,6 @@ def _walk(folder: str, caches: list[str] | None = None) -> Iterator[str]:
             if caches is not None and is_folder and name == _CACHE:
                 caches.append(path)
             elif caches is None or is_folder or not re.fullmatch(_IGNORED, name):
-                yield path
+                paths.append(path)
                 pending += [path] if is_folder else []
+    return paths[: MAX_PATHS + 1]

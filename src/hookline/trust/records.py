@@ -66,7 +66,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def holds(self) -> bool:
         """Whether the project is in this state, to the byte."""
         layers, project = self.layers(), self.project
-        if differences(self.tree, pin_project(layers, project, None, self.tree)):
+        if differences(self.tree, pin_project(layers, project)):
             return False
         for _, _, hook in self.placed_hooks():
             pins = self.named_by(hook)

@@ -41,12 +41,11 @@ from hookline.shell.uses import Role, modules_beside
 
 from .pins import (
     ABSENT,
+    MAX_PATHS,
     MAX_PINNED_BYTES,
-    MAX_TREE_ENTRIES,
     NamedPaths,
     Pin,
     PinKind,
-    TooManyFilesError,
     differences,
     is_python,
     is_within_any,
@@ -317,16 +316,16 @@ def _read_project(project: str) -> Review:
     ]
     if not layers:
         return Review(manifest=Manifest(project=project), layers=[], copies={})
-    try:
-        tree = pin_project(layers, project, copies)
-        files = {
-            hook_id(hook): pin_named_files(hook, project, copies)
-            for layer in layers
-            for _, _, hook in layer.hooks()
-        }
-    except TooManyFilesError as error:
-        problem = f"{error} holds more than {MAX_TREE_ENTRIES} files"
-        raise SettingsError(f"{problem}, too many to approve") from error
+    tree = pin_project(layers, project, copies)
+    if len(tree) > MAX_PATHS:
+        problem = f"holds more than {MAX_PATHS} files, too many to approve"
+        raise SettingsError(problem, place.folder)
+    files = {}
+    for hook in (hook for layer in layers for _, _, hook in layer.hooks()):
+        files[hook_id(hook)] = pin_named_files(hook, project, copies)
+        if len(files[hook_id(hook)]) > MAX_PATHS:
+            problem = f"names more than {MAX_PATHS} files, too many to approve"
+            raise SettingsError(f"hook {hook.name!r} {problem}")
     manifest = Manifest(
         project=project,
         settings=settings_texts(layers),
