@@ -14,8 +14,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import find_spec, module_from_spec
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec
+from itertools import accumulate
 from types import CodeType, ModuleType
 
 from hookline.plan import UnapprovedModuleError
@@ -29,6 +30,8 @@ _RUN = "run 'hookline trust'"
 
 
 _open: dict[str, ProjectModules] = {}
+_installed_names: dict[str, Callable[[str], bytes]] = {}
+"""Installed modules that are imported just now, and what reads their files."""
 
 
 class ProjectModules:
@@ -62,9 +65,14 @@ class ProjectModules:
         self._tops.clear()
         if self._top(name.partition(".")[0]) is not None:
             return import_module(f"{self._namespace}.{name}")
+        packages = list(accumulate(name.split("."), "{}.{}".format))
         if approval is not None:
-            self._import_installed(name)
-        return import_module(name)
+            _installed_names.update(dict.fromkeys(packages, self.read))
+        try:
+            return import_module(name)
+        finally:
+            for package in packages:
+                _installed_names.pop(package, None)
 
     def close(self) -> None:
         """Forget all modules; functions that still run keep theirs."""
@@ -124,34 +132,6 @@ class ProjectModules:
             return builtins.__import__(full_name, globals, locals, fromlist)
         import_module(full_name)
         return sys.modules[f"{self._namespace}.{top}"]
-
-    def _import_installed(self, name: str) -> None:
-        parent: ModuleType | None = None
-        steps = name.split(".")
-        for number, step in enumerate(steps, 1):
-            full_name = ".".join(steps[:number])
-            if full_name not in sys.modules:
-                # Of a name with dots ``find_spec`` would import the packages itself.
-                path = getattr(parent, "__path__", None)
-                find = find_spec if parent is None else PathFinder.find_spec
-                spec = find(full_name, path)
-                if spec is None:
-                    problem = f"No module named {full_name!r}"
-                    raise ModuleNotFoundError(problem, name=full_name)
-                if spec.has_location and spec.origin is not None:
-                    self.read(spec.origin)
-                    if spec.origin.endswith(".py"):
-                        spec.loader = _ApprovedLoader(full_name, spec.origin, self.read)
-                module = sys.modules[full_name] = module_from_spec(spec)
-                try:
-                    if spec.loader is not None:  # as for a package without a file
-                        spec.loader.exec_module(module)
-                except BaseException:
-                    del sys.modules[full_name]
-                    raise
-                if parent is not None:
-                    setattr(parent, step, module)
-            parent = sys.modules[full_name]
 
     def _top(self, name: str) -> list[str] | None:
         if name not in self._tops:
@@ -236,12 +216,28 @@ class _ApprovedLoader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of all projects by their own names."""
+    """Finds the modules of all projects, and installed ones that have to be checked."""
 
     @staticmethod
     def find_spec(
-        name: str, path: object = None, target: object = None
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of a project; None for every other."""
+        """Find a module of a project, or as others find it; None for every other."""
         modules = _open.get(name.partition(".")[0])
-        return None if modules is None else modules.spec(name)
+        if modules is not None:
+            return modules.spec(name)
+        read = _installed_names.get(name)
+        if read is None:
+            return None
+        for finder in sys.meta_path:
+            spec = None
+            if finder is not _Finder:
+                spec = finder.find_spec(name, path, target)
+            if spec is None:
+                continue
+            if spec.has_location and spec.origin is not None:
+                read(spec.origin)
+                if spec.origin.endswith(".py"):
+                    spec.loader = _ApprovedLoader(name, spec.origin, read)
+            return spec
+        return None

@@ -20,6 +20,7 @@ from itertools import accumulate, chain, islice, product
 from string import Template
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline.settings.model import HookConfig, HookType, SettingsLayer
 from hookline.settings.places import (
@@ -45,7 +46,6 @@ MAX_PATHS = 20_000
 YOUNG_NS = 2_000_000_000
 """The coarsest clock of a file system: a younger file may have changed twice unseen."""
 
-_SOME_MORE = 100
 _CHUNK = 1024 * 1024
 _NODE_ENDINGS = (".js", ".cjs", ".mjs", ".ts", ".json", "/index.js", "/package.json")
 _SYSTEM = (
@@ -96,15 +96,9 @@ class Pin(Struct, frozen=True, omit_defaults=True):
         Permissions may change as long as nobody else may write, and a program still
         starts: without its ``x`` a guard would not.
         """
-        if (self.kind, self.digest, self.link) != (
-            other.kind,
-            other.digest,
-            other.link,
-        ):
-            return False
         gained = other.mode & ~self.mode & _WRITABLE_BY_OTHERS
         lost = self.mode & ~other.mode & stat.S_IXUSR
-        return not gained and not lost
+        return not gained and not lost and replace(other, mode=self.mode) == self
 
 
 Pins = Mapping[str, Pin]
