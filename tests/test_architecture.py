@@ -58,8 +58,8 @@ def test_modules_have_no_import_cycles() -> None:
 
 async def test_the_call_path_of_one_event_is_short() -> None:
     path = await trace_event()
-    assert len(path.modules) <= 18, path.modules
-    assert path.changes <= 34, path.calls
+    assert len(path.modules) <= 17, path.modules
+    assert path.changes <= 30, path.calls
 
 
 def test_the_page_on_the_architecture_shows_the_present_imports() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -12,12 +14,19 @@ from msgspec.structs import asdict, replace
 
 from hookline.errors import EncodingError
 from hookline.protocol.events import HookEventName
+from hookline.protocol.inputs import BaseInput
 from hookline.protocol.results import (
     FailureCause,
     HookExecutionResult,
     ProcessedHookResult,
 )
-from hookline.protocol.values import TooDeepError, decode, encode, encode_whole
+from hookline.protocol.values import (
+    TooDeepError,
+    decode,
+    encode,
+    encode_whole,
+    text_of,
+)
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (
     Approval,
@@ -180,6 +189,30 @@ class HookPlan(Struct, frozen=True):
     sequential: bool
     special: bool = False
     """Whether a hook has a condition, or is not waited for."""
+
+
+def base_fields(
+    event: HookEventName, session_id: Any, cwd: str, transcript_path: Any
+) -> BaseInput:
+    """Build the fields that every hook gets (HOOK-062)."""
+    if type(session_id) is not str:
+        session_id = text_of(session_id)
+    if type(transcript_path) is not str:
+        transcript_path = text_of(transcript_path)
+    return {
+        "session_id": session_id,
+        "cwd": cwd,
+        "hook_event_name": event._value_,  # a plain attribute; value is a property
+        "timestamp": timestamp(time.time_ns() // 1_000_000),
+        "transcript_path": transcript_path,
+    }
+
+
+@lru_cache(maxsize=2)
+def timestamp(milliseconds: int) -> str:
+    """Format a time for hooks: ISO 8601, UTC, milliseconds, ``Z``."""
+    seconds, fraction = divmod(milliseconds, 1000)
+    return time.strftime(f"%Y-%m-%dT%H:%M:%S.{fraction:03d}Z", time.gmtime(seconds))
 
 
 class HookCall(Struct, eq=False):

@@ -14,9 +14,8 @@ from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.journal.query import EventFilter, FullEntry, read_journal
 from hookline.journal.record import JournalRecorder
 from hookline.journal.store import open_for_writing
-from hookline.plan import HookCall
+from hookline.plan import HookCall, base_fields
 from hookline.protocol.events import HookEventName
-from hookline.protocol.inputs import base_fields
 from hookline.protocol.results import make_empty_success_result
 from tests.support.python import PATIENCE_S
 

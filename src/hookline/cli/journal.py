@@ -17,8 +17,8 @@ from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.journal.query import EventFilter, JournalReader, read_journal
 from hookline.journal.store import journal_path
+from hookline.plan import timestamp
 from hookline.protocol.events import HookEventName
-from hookline.protocol.inputs import timestamp
 from hookline.settings.places import default_user_dir, project_around
 
 from .common import Options, Parser, load_config, note

@@ -52,6 +52,7 @@ class CircuitBreaker:
     ) -> None:
         self._clock = clock
         self._path = None if project is None else timeouts_file(project)
+        self._prefixes: dict[RegisteredHook, str] = {}
         self.timeouts: dict[str, Timeouts] = {}
         """By hook and tool; empty where nothing has timed out: ask nothing then."""
         self._read()
@@ -63,7 +64,7 @@ class CircuitBreaker:
 
         When the cooldown is over, the first event ``to_run`` tries the hook.
         """
-        key, options = _key(hook, tool), hook.options.breaker
+        key, options = self._key(hook, tool), hook.options.breaker
         if options is None or key not in self.timeouts:
             return 0
         self._read()  # another process may have seen it answer in time
@@ -79,7 +80,7 @@ class CircuitBreaker:
         """The tools for which a hook is skipped now; "" for events without one."""
         if not self.timeouts or hook.config.managed:
             return {}
-        prefix = _key(hook, "")
+        prefix = self._key(hook, "")
         return {
             key.removeprefix(prefix): timeouts
             for key, timeouts in tuple(self.timeouts.items())
@@ -90,7 +91,7 @@ class CircuitBreaker:
         self, hook: RegisteredHook, cause: FailureCause | None, tool: str = ""
     ) -> None:
         """Remember how a run ended."""
-        key, options = _key(hook, tool), hook.options.breaker
+        key, options = self._key(hook, tool), hook.options.breaker
         if options is None or hook.config.managed:
             return
         if cause is not FailureCause.TIMEOUT:
@@ -102,19 +103,26 @@ class CircuitBreaker:
         if count >= options.timeouts:
             cooldown_s = options.cooldown_ms / 1000
             until = self._clock() + cooldown_s
-            logger.warning(
-                "hook %r timed out %d times in a row%s: skipped for %g s",
-                hook.name,
-                count,
-                f" for {tool[:_MAX_NAME]!r}" if tool else "",
-                cooldown_s,
-            )
+            about = f" for {tool[:_MAX_NAME]!r}" if tool else ""
+            text = "hook %r timed out %d times in a row%s: skipped for %g s"
+            logger.warning(text, hook.name, count, about, cooldown_s)
         self._write(key, Timeouts(count, until))
 
     def _is_skipped(self, hook: RegisteredHook, timeouts: Timeouts) -> bool:
         options, left_s = hook.options.breaker, timeouts.until - self._clock()
         # More than a whole cooldown is left only if the clock was set back.
         return options is not None and 0 < left_s <= options.cooldown_ms / 1000
+
+    def _key(self, hook: RegisteredHook, tool: str) -> str:
+        if hook not in self._prefixes:
+            is_in_code = hook.source is HookSource.RUNTIME
+            serial = hook.serial if is_in_code else None
+            identity = (hook.event, hook.source, hook.matcher, hook.config, serial)
+            prefix = _IN_CODE if is_in_code else ""
+            self._prefixes[hook] = f"{prefix}{_digest(repr(identity))} "
+        # What is short fits into JSON, whatever a model calls its tool.
+        is_short = len(tool) <= _MAX_NAME and tool.isascii()
+        return self._prefixes[hook] + (tool if is_short else f"#{_digest(tool)}")
 
     def _read(self) -> None:
         if self._path is None:
@@ -127,10 +135,8 @@ class CircuitBreaker:
             self._keep_in_memory(error)
         except (msgspec.MsgspecError, ValueError):
             pass  # damaged: the next change replaces it
-        self.timeouts = {
-            **stored,
-            **{k: v for k, v in self.timeouts.items() if k.startswith(_IN_CODE)},
-        }
+        in_code = {k: v for k, v in self.timeouts.items() if k.startswith(_IN_CODE)}
+        self.timeouts = stored | in_code
 
     def _write(self, key: str, timeouts: Timeouts | None) -> None:
         self._read()  # other processes may have written since
@@ -140,7 +146,8 @@ class CircuitBreaker:
         while len(self.timeouts) > _MAX_ENTRIES:
             del self.timeouts[next(iter(self.timeouts))]  # the oldest
         if self._path is not None and not key.startswith(_IN_CODE):
-            stored = {k: v for k, v in self.timeouts.items() if k[:5] != _IN_CODE}
+            entries = self.timeouts.items()
+            stored = {k: v for k, v in entries if not k.startswith(_IN_CODE)}
             try:
                 write_private(self._path, msgspec.json.encode(stored), durable=False)
             except (StateFileError, OSError) as error:
@@ -158,16 +165,6 @@ def timeouts_file(project: str) -> str | None:
     if folder is None or outermost_project(os.path.realpath(folder)):
         return None
     return f"{folder}/timeouts/{file_name(os.path.realpath(project))}.json"
-
-
-def _key(hook: RegisteredHook, tool: str) -> str:
-    is_in_code = hook.source is HookSource.RUNTIME
-    serial = hook.serial if is_in_code else None
-    identity = repr((hook.event, hook.source, hook.matcher, hook.config, serial))
-    # What is short fits into JSON, whatever a model calls its tool.
-    is_short = len(tool) <= _MAX_NAME and tool.isascii()
-    name = tool if is_short else f"#{_digest(tool)}"
-    return f"{_IN_CODE if is_in_code else ''}{_digest(identity)} {name}"
 
 
 def _digest(text: str) -> str:

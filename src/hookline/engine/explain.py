@@ -14,9 +14,9 @@ from msgspec import Struct, structs
 
 from hookline.config import Config
 from hookline.execute.rule import scope_of
-from hookline.plan import HookCall, RegisteredHook, current_depth
+from hookline.plan import HookCall, RegisteredHook, base_fields, current_depth
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.inputs import EVENT_FIELDS, base_fields
+from hookline.protocol.inputs import EVENT_FIELDS
 from hookline.protocol.results import ProcessedHookResult
 from hookline.rules.reasons import FALSE, Explained
 from hookline.rules.reasons import explain as explain_expression

@@ -29,9 +29,15 @@ from hookline._internal.log import (
 )
 from hookline.config import Config
 from hookline.errors import JournalError
-from hookline.plan import HookCall, HookPlan, depth_inside, depth_outside
+from hookline.plan import (
+    HookCall,
+    HookPlan,
+    base_fields,
+    depth_inside,
+    depth_outside,
+)
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.inputs import Fields, base_fields
+from hookline.protocol.inputs import Fields
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult, Stage
 from hookline.protocol.verdict import event_verdict
 from hookline.settings.load import Settings

@@ -288,18 +288,18 @@ class HookSystem:
 
     def _tell(self, outcome: Reloaded) -> None:
         """Log the outcome of a reload."""
-        handler = self._handler
         if outcome.problems:
             message = f"changed settings are not used: {'; '.join(outcome.problems)}"
-            failed = {"settings": {"reloaded": False}}
-            _reload_log.error("%s", message, extra=failed)
-            if handler is not None:
-                handler.note("", message, {"problems": list(outcome.problems)})
+            about: dict[str, Any] = {"settings": {"reloaded": False}}
+            _reload_log.error("%s", message, extra=about)
+            if self._handler is not None:
+                details = {"problems": list(outcome.problems)}
+                self._handler.note("", message, details)
         if outcome.changed:
             count = self.status.total_hooks
-            text, ending = "settings reloaded: %d hook%s", "s"[: count != 1]
-            worked = {"settings": {"reloaded": True, "hooks": count}}
-            _reload_log.info(text, count, ending, extra=worked)
+            about = {"settings": {"reloaded": True, "hooks": count}}
+            ending = "" if count == 1 else "s"
+            _reload_log.info("settings reloaded: %d hook%s", count, ending, extra=about)
 
     async def dispose(self, *, background_s: float | None = None) -> None:
         """Release everything; the system may be initialised again.

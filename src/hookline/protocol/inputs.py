@@ -5,10 +5,8 @@ methods of ``EventFirer``, so a caller need not know where the hooks run. The Ty
 describe what a hook finds on its standard input (public as ``hookline.types``).
 """
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from hookline._internal.log import logger
@@ -24,7 +22,6 @@ from .events import (
     SessionStartSource,
 )
 from .results import ProcessedHookResult
-from .values import text_of
 
 Fields = dict[str, Any]
 """The fields of one event, without the base fields."""
@@ -186,30 +183,6 @@ _DEFAULTS: dict[HookEventName, Fields] = {
 # The two most frequent events. On Python 3.11 looking up an enum member takes as long
 # as building the fields.
 _BEFORE_TOOL, _AFTER_TOOL = HookEventName.BeforeTool, HookEventName.AfterTool
-
-
-def base_fields(
-    event: HookEventName, session_id: Any, cwd: str, transcript_path: Any
-) -> BaseInput:
-    """Build the fields that every hook gets (HOOK-062)."""
-    if type(session_id) is not str:
-        session_id = text_of(session_id)
-    if type(transcript_path) is not str:
-        transcript_path = text_of(transcript_path)
-    return {
-        "session_id": session_id,
-        "cwd": cwd,
-        "hook_event_name": event._value_,  # a plain attribute; value is a property
-        "timestamp": timestamp(time.time_ns() // 1_000_000),
-        "transcript_path": transcript_path,
-    }
-
-
-@lru_cache(maxsize=2)
-def timestamp(milliseconds: int) -> str:
-    """Format a time for hooks: ISO 8601, UTC, milliseconds, ``Z``."""
-    seconds, fraction = divmod(milliseconds, 1000)
-    return time.strftime(f"%Y-%m-%dT%H:%M:%S.{fraction:03d}Z", time.gmtime(seconds))
 
 
 def event_fields(event: HookEventName, event_input: Mapping[str, Any]) -> Fields:

@@ -33,8 +33,8 @@ from hookline.execute.worker import (
     is_answer,
     request_line,
 )
-from hookline.plan import HookCall, RegisteredHook, RunEnd
-from hookline.protocol.inputs import BASE_FIELDS, base_fields
+from hookline.plan import HookCall, RegisteredHook, RunEnd, base_fields
+from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import decode, encode
 from hookline.protocol.verdict import Word, hook_verdict
