@@ -50,4 +50,4 @@ def test_endless_tool_names_do_not_fill_the_memory() -> None:
         assert (
             planner.plan_for(BEFORE_TOOL, {"tool_name": f"tool-{number}"}) is not None
         )
-    assert sum(map(len, planner._plans.values())) <= 4096
+    assert sum(map(len, registry.plans.values())) <= 4096

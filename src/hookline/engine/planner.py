@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -54,10 +53,6 @@ _TOOL_NAMES = ("tool_name", "our_tool_name")
 """In ``host``: what a coding agent calls the tool, and we, where hooks see its name."""
 
 
-_Plans = dict[str | None, HookPlan | None]
-"""Of one event, by the name that matchers are compared with."""
-
-
 class Judgement(StrEnum):
     """Why a hook runs or not, in the order of the checks."""
 
@@ -84,8 +79,6 @@ class HookPlanner:
 
     def __init__(self, registry: HookRegistry) -> None:
         self._registry = registry
-        self._version = registry.version
-        self._plans: dict[HookEventName, _Plans] = defaultdict(dict)
 
     def plan_for(
         self, event: HookEventName, fields: Mapping[str, Any]
@@ -95,10 +88,7 @@ class HookPlanner:
         Without fields it is the one in which every matcher matches.
         """
         name = fields.get(_MATCHED_FIELDS[event])
-        if self._version != self._registry.version:
-            self._plans = defaultdict(dict)
-            self._version = self._registry.version
-        plans = self._plans[event]
+        plans = self._registry.plans[event]
         # A subclass of str may lie about its hash and get another name's plan.
         is_cacheable = type(name) in _PLAIN_NAMES and "host" not in fields
         if is_cacheable:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import count
 
 from msgspec import structs
 
 from hookline.errors import UnknownFunctionError, UnknownHookError
-from hookline.plan import HookFunction, RegisteredHook
+from hookline.plan import HookFunction, HookPlan, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.model import (
@@ -19,6 +20,8 @@ from hookline.settings.model import (
     TrustStatus,
     Untrusted,
 )
+
+PlansByName = dict[str | None, HookPlan | None]
 
 _UNAPPROVED_KEYS = (
     *("type", "name", "command", "function", "when", "policies", "url"),
@@ -38,8 +41,8 @@ class HookRegistry:
         One that is also in the ``previous`` registry of the same system keeps its
         serial, so that executors keep what they have of it.
         """
-        self.version = 0
-        """Goes up with every change, so that cached plans are not used any more."""
+        self.plans: dict[HookEventName, PlansByName] = defaultdict(dict)
+        """Made of these hooks by a planner; new with every change."""
         self.serials: count[int] = count(1) if previous is None else previous.serials
         self._switched: dict[str, bool] = {}
         """What the host switched on or off, where the settings say otherwise."""
@@ -86,7 +89,7 @@ class HookRegistry:
                 else hook
                 for hook in hooks
             )
-        self.version += 1
+        self.plans = defaultdict(dict)
 
     def add_function(self, hook: RegisteredHook) -> None:
         """Register a function of the host's, after those already registered."""
@@ -94,7 +97,7 @@ class HookRegistry:
         hooks = (*self.for_event(hook.event), hook)
         in_order = sorted(hooks, key=lambda hook: hook.source is not HookSource.RUNTIME)
         self._hooks[hook.event] = tuple(in_order)
-        self.version += 1
+        self.plans = defaultdict(dict)
 
     def remove_function(
         self, function: HookFunction, event: HookEventName | None = None
@@ -110,7 +113,7 @@ class HookRegistry:
         for changed in {hook.event for hook in removed}:
             stay = (hook for hook in self.for_event(changed) if hook not in removed)
             self._hooks[changed] = tuple(stay)
-        self.version += 1
+        self.plans = defaultdict(dict)
 
     def take_over(self, previous: HookRegistry, settings: Settings) -> None:
         """Take the functions of the host's and what it has switched on and off."""
