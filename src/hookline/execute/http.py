@@ -27,7 +27,7 @@ from msgspec import Struct, structs
 
 from hookline.errors import MissingExtraError
 from hookline.plan import Executor, HookCall, RegisteredHook, RunEnd
-from hookline.protocol.outputs import Decision, read_decision
+from hookline.protocol.outputs import read_decision
 from hookline.protocol.results import FailureCause
 from hookline.protocol.values import decode, encode
 from hookline.settings.headers import (
@@ -428,18 +428,18 @@ def _opa_answer(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
         result = {"allow": result}
     elif isinstance(result, list):
         result = {"deny": result}
-    elif isinstance(result, str) and (decision := _opa_decision(result)) is not None:
-        return {"decision": decision.value}
+    elif isinstance(result, str) and result.strip():
+        result = {"decision": result}
     elif not isinstance(result, dict):
         raise OpaError(f"gave a decision of the wrong type: {_EXPECTED}")
     specific = result.get("hookSpecificOutput", {})
     if not isinstance(specific, dict):
         raise OpaError("gave a 'hookSpecificOutput' that is not an object")
-    decisions = [
-        _opa_decision(result.get("decision")),
-        _opa_decision(result.get("permissionDecision")),
-        _opa_decision(specific.get("permissionDecision")),
-    ]
+    words = [fields.get("permissionDecision") for fields in (result, specific)]
+    try:
+        decisions = [read_decision(word) for word in (result.get("decision"), *words)]
+    except ValueError as error:
+        raise OpaError(f"gave an unknown decision: {error}") from error
     # A rule without a value is left out of the object of its package: what is beside
     # it, such as a reason, is no decision.
     if not any(decisions) and result.keys().isdisjoint({"allow", "deny", "continue"}):
@@ -454,7 +454,11 @@ def _opa_answer(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
         raise OpaError("gave a 'deny' that is neither a boolean, a text nor a list")
     if allow and not deny:
         return {"decision": "allow", **answer}
-    reasons = answer.get("reason") or deny
+    reason = _opa_reason(answer.get("reason") or deny) or denial
+    return {**answer, "decision": "deny", "reason": reason}
+
+
+def _opa_reason(reasons: Any) -> str:
     texts = []
     for reason in reasons if isinstance(reasons, list) else [reasons]:
         if isinstance(reason, str):
@@ -464,18 +468,7 @@ def _opa_answer(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
             messages = [fields.get(key) for key in ("msg", "message", "reason")]
             message = next((m for m in messages if isinstance(m, str)), "")
             texts.append(message or encode(reason).decode())
-    return {
-        **answer,
-        "decision": "deny",
-        "reason": "\n".join(filter(None, texts)) or denial,
-    }
-
-
-def _opa_decision(value: Any) -> Decision | None:
-    try:
-        return read_decision(value)
-    except ValueError as error:
-        raise OpaError(f"gave an unknown decision: {error}") from error
+    return "\n".join(filter(None, texts))
 
 
 MASK = "[masked]"

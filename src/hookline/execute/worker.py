@@ -366,11 +366,17 @@ class WorkerProcess(KeptProcess):
                 self._lose("its answer is too long")
 
     def _receive(self, line: bytes, answer: asyncio.Future[RunEnd]) -> None:
-        try:
-            reply = _parse(line)
-        except ValueError as error:
-            self._lose(f"invalid answer: {error}", line)
+        if line.index(b"\n") != len(line) - 1:
+            self._lose("invalid answer: more output after the answer", line)
             return
+        try:
+            reply = _decode_answer(line)
+        except msgspec.MsgspecError:  # also for lone surrogates, which are valid JSON
+            try:
+                reply = msgspec.convert(decode(line), Answer)
+            except ValueError as error:  # of msgspec too
+                self._lose(f"invalid answer: {error}", line)
+                return
         if reply.id != self._id:
             self._lose("answer to another request", line)
             return
@@ -431,31 +437,15 @@ def request_line(number: int, event_input: bytes, env: bytes) -> bytes:
 
 def is_answer(output: str) -> bool:
     """Whether a command printed what only a worker says."""
-    if '"exit_code"' not in output:
-        return False
-    try:
+    with suppress(ValueError):
         document = decode(output)
-    except ValueError:
-        return False
-    return isinstance(document, dict) and "exit_code" in document
+        return isinstance(document, dict) and "exit_code" in document
+    return False
 
 
 def _expire(answer: asyncio.Future[RunEnd]) -> None:
     if not answer.done():
         answer.set_exception(TimeoutError())
-
-
-def _parse(line: bytes) -> Answer:
-    if line.index(b"\n") != len(line) - 1:
-        raise ValueError("more output after the answer")
-    try:
-        return _decode_answer(line)
-    except msgspec.MsgspecError:
-        pass  # msgspec refuses lone surrogates, which are valid JSON
-    try:
-        return msgspec.convert(decode(line), Answer)
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from None
 
 
 def _within(text: str, limit: int) -> tuple[str, bool]:
