@@ -273,7 +273,7 @@ class HookSystem:
             self._registry = registry
             if changed:
                 self._settings_loaded_at = time.time()
-            self._executors.limit_processes(settings.global_options.max_processes)
+            self._executors.runtimes.resize(settings.global_options.max_processes)
             self._executors.retain(registry.all_hooks())
         if is_emptied:
             _reload_log.warning("no hooks are left, so every event is allowed")

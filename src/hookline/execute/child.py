@@ -468,7 +468,15 @@ class Child:
             self._out.on_start = partial(self._starts, on_start)
         if self._on_unfed_end is not None:
             self._on_unfed_end = None
-            self._open_other_end()
+            if sys.platform == "linux":
+                poll = select.poll()
+                poll.register(self._stdin_fd, 0)
+                if not poll.poll(0):  # else nobody reads, and writing has to fail
+                    # To see afterwards how much of its input was read.
+                    path = f"/proc/self/fd/{self._stdin_fd}"
+                    with fork_lock, suppress(OSError):
+                        self._other_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+                        own_fds.add(self._other_end)
         self._stdin.write(payload)
         return not self._stdin.failed
 
@@ -528,10 +536,9 @@ class Child:
     def close(self) -> None:
         """Close the pipes; a child still running is reaped when it ends."""
         if self._other_end >= 0:
-            unread = int.from_bytes(
-                fcntl.ioctl(self._other_end, FIONREAD, bytes(4)), sys.byteorder
-            )
-            self.has_read = unread < self._stdin.written
+            unread = fcntl.ioctl(self._other_end, FIONREAD, bytes(4))
+            unread_bytes = int.from_bytes(unread, sys.byteorder)
+            self.has_read = unread_bytes < self._stdin.written
             close_own(self._other_end)
             self._other_end = -1
         self._stdin.close()
@@ -552,17 +559,6 @@ class Child:
             self.group.kill()  # what it left behind shares its input
             self.close()
             self._on_unfed_end()
-
-    def _open_other_end(self) -> None:
-        """Tell afterwards how much of its input was read; not while nobody can."""
-        if sys.platform == "linux":
-            poll = select.poll()
-            poll.register(self._stdin_fd, 0)
-            if not poll.poll(0):  # else writing fails
-                with fork_lock, suppress(OSError):
-                    path = f"/proc/self/fd/{self._stdin_fd}"
-                    self._other_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-                    own_fds.add(self._other_end)
 
     def _watch(self) -> None:
         self._out.watch()

@@ -68,10 +68,6 @@ class HookExecutors:
 
             self.by_type[HookType.HTTP] = HttpExecutor(self.runtimes)
 
-    def limit_processes(self, limit: int) -> None:
-        """Change how many processes run at once, from any thread."""
-        self.runtimes.resize(limit)
-
     def start_ahead(self, hooks: Iterable[RegisteredHook], *, workers: bool) -> None:
         """Start what waits for events: standby, and the first workers if asked for."""
         waiting = self.workers if workers else None
@@ -91,9 +87,9 @@ class HookExecutors:
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
         """Release what is kept of all other hooks, from any thread."""
-        kept = [hook for hook in hooks if hook.enabled]
+        enabled = [hook for hook in hooks if hook.enabled]
         for executor in tuple(self.by_type.values()):
-            executor.retain(kept)
+            executor.retain(enabled)
 
     async def close(self) -> None:
         """Release everything."""
