@@ -227,7 +227,10 @@ def read_output(
         effects = _read_specific(fields["hookSpecificOutput"], warnings)
     decision = _decision(fields, "", "decision", unreadable)
     permission, permission_reason = None, None
-    if reads_permission:
+    names = _PERMISSION.keys()
+    if reads_permission and not (
+        names.isdisjoint(fields) and names.isdisjoint(effects)
+    ):
         decisions = (
             _decision(fields, "", "permissionDecision", unreadable),
             _decision(effects, _PREFIX, "permissionDecision", unreadable),
@@ -287,8 +290,10 @@ def _fitting(
 def _decision(
     fields: Mapping[str, Any], prefix: str, name: str, unreadable: list[str]
 ) -> Decision | None:
+    if name not in fields:
+        return None
     try:
-        return read_decision(fields.get(name))
+        return read_decision(fields[name])
     except ValueError as error:
         unreadable.append(f"{prefix}{name}: {error}")
         return None

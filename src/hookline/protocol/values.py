@@ -39,9 +39,22 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, *, whole: bool = False) -> bytes:
     """Write any value as JSON, with markers for what cannot be shown."""
-    return _encoded(value, whole=False)
+    try:
+        # msgspec alone would write bytes as base64, past every guard against secrets,
+        # and many a type otherwise than its text.
+        if _is_plain(value, 0):
+            return _encode(value)
+    except (ValueError, RecursionError):
+        pass  # a lone surrogate, or a huge number
+    try:
+        return _encode(_Copy(whole=whole, number=_raw_if_huge).of(value))
+    except (EncodingError, KeyboardInterrupt):
+        raise
+    # Foreign objects may raise anything; what was not shown has not been seen.
+    except BaseException as error:
+        raise EncodingError(f"the input cannot be read: {error!r}") from error
 
 
 def encode_whole(value: Any) -> bytes:
@@ -49,7 +62,7 @@ def encode_whole(value: Any) -> bytes:
 
     A guard that was not shown the whole event has not seen it.
     """
-    return _encoded(value, whole=True)
+    return encode(value, whole=True)
 
 
 def as_plain(value: Any) -> Any:
@@ -124,23 +137,6 @@ def decode(
 
 class TooDeepError(ValueError):
     """JSON that may be valid but is nested too deeply for the parser."""
-
-
-def _encoded(value: Any, *, whole: bool) -> bytes:
-    try:
-        # msgspec alone would write bytes as base64, past every guard against secrets,
-        # and many a type otherwise than its text.
-        if _is_plain(value, 0):
-            return _encode(value)
-    except (ValueError, RecursionError):
-        pass  # a lone surrogate, or a huge number
-    try:
-        return _encode(_Copy(whole=whole, number=_raw_if_huge).of(value))
-    except (EncodingError, KeyboardInterrupt):
-        raise
-    # Foreign objects may raise anything; what was not shown has not been seen.
-    except BaseException as error:
-        raise EncodingError(f"the input cannot be read: {error!r}") from error
 
 
 def _is_plain(value: Any, depth: int) -> bool:
