@@ -17,7 +17,14 @@ import pytest
 
 from hookline.execute.watchdog import watcher
 from hookline.execute.worker import ProcessPool
-from tests.support.hook_scripts import TOOL, HookScripts, ask, hits, only_hook
+from tests.support.hook_scripts import (
+    STANDBY,
+    TOOL,
+    HookScripts,
+    ask,
+    hits,
+    only_hook,
+)
 from tests.support.processes import is_alive, wait_until
 
 
@@ -293,4 +300,22 @@ async def test_system_that_is_dropped_kills_what_waits(scripts: HookScripts) -> 
     gc.collect()
     await wait_until(lambda: not any(map(is_alive, scripts.pids("started"))))
     assert scripts.read("read") == ""
+    watcher.stop()
+
+
+async def test_event_that_outlives_dispose_starts_none_ahead(
+    scripts: HookScripts,
+) -> None:
+    source = STANDBY + "while not os.path.exists('go'): pass"
+    hooks = scripts.system(scripts.standby(source))
+    await hooks.initialize()
+    await scripts.started(1)
+    firing = asyncio.create_task(ask(hooks))
+    await wait_until(lambda: bool(scripts.pids("read")))
+    await hooks.dispose()
+    scripts.folder.joinpath("go").touch()
+    await firing
+    for _ in range(10):
+        await asyncio.sleep(0.01)
+    assert len(scripts.pids("started")) == 1
     watcher.stop()

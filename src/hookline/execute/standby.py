@@ -25,7 +25,7 @@ from hookline.protocol.values import encode
 from hookline.trust.pins import times_of
 
 from .command import command_spec, trace_environment
-from .runtime import Runtime, Runtimes
+from .runtime import Runtime, Runtimes, Slots
 from .worker import KeepingExecutor, KeptProcess, Origin, ProcessPool
 
 _GONE_S = 1.0
@@ -80,32 +80,34 @@ class StandbyExecutor(KeepingExecutor):
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Give the event to a process on standby, or start one for it."""
         runtime = self._runtimes.here()
+        pool = runtime.part(ProcessPool)
         timeout_s = hook.config.timeout_ms / 1000
         cold = command_spec(hook, call, timeout_s)
         async with runtime.slots:
             # A re-check asks about another input, with a variable of its own.
             if call.recheck or not self.keeps(hook) or not has_standby(hook):
-                self._make_room(runtime)
+                _make_room(pool, runtime.slots.free)
                 return await run_process(cold)
             deadline = time.perf_counter() + timeout_s
             try:
-                end = await self._use_one(runtime.part(ProcessPool), hook, call, cold)
+                end = await self._use_one(pool, hook, call, cold)
                 is_hit = end is not None
                 if end is None:
-                    self._make_room(runtime)
+                    _make_room(pool, runtime.slots.free)
                     left_s = max(deadline - time.perf_counter(), 0)
                     end = await run_process(structs.replace(cold, timeout_s=left_s))
             finally:
                 # Not earlier: a process that starts takes time from the one that
                 # answers.
-                self._fill_soon(hook, call)
+                self._fill_soon(runtime, pool, hook, call)
         return structs.replace(end, standby=is_hit)
 
     def start(self, hooks: Iterable[RegisteredHook], call: HookCall) -> None:
         """Start processes ahead of the first event, for the session of ``call``."""
+        runtime = self._runtimes.here()
         for hook in filter(has_standby, hooks):
             if hook.config.managed or call.depth < hook.options.max_depth:
-                self._fill_soon(hook, call)
+                self._fill_soon(runtime, runtime.part(ProcessPool), hook, call)
 
     async def _use_one(
         self, pool: ProcessPool, hook: RegisteredHook, call: HookCall, cold: ProcessSpec
@@ -136,25 +138,22 @@ class StandbyExecutor(KeepingExecutor):
                 child.close()
         return None
 
-    def _make_room(self, runtime: Runtime) -> None:
-        """End what waits beyond ``maxProcesses``, the oldest first."""
-        pool = runtime.part(ProcessPool)
-        waiting = _on_standby(pool)
-        pool.end_waiting(waiting[: max(len(waiting) - runtime.slots.free, 0)])
-
-    def _fill_soon(self, hook: RegisteredHook, call: HookCall) -> None:
+    def _fill_soon(
+        self, runtime: Runtime, pool: ProcessPool, hook: RegisteredHook, call: HookCall
+    ) -> None:
         fields = {"cwd": call.cwd, "session_id": call.session_id}
         session = HookCall(hook.event, fields, call.depth)
-        pool = self._runtimes.here().part(ProcessPool)
-        pool.loop.call_soon(self._fill, pool, hook, session)
+        pool.loop.call_soon(self._fill, runtime.slots, pool, hook, session)
 
-    def _fill(self, pool: ProcessPool, hook: RegisteredHook, call: HookCall) -> None:
+    def _fill(
+        self, slots: Slots, pool: ProcessPool, hook: RegisteredHook, call: HookCall
+    ) -> None:
         """Start what is missing, one process per turn of the event loop."""
         if pool.is_closed or not self.keeps(hook) or hook.serial in self._given_up:
             return
         pools = self._runtimes.parts(ProcessPool)
         missing = hook.config.standby - sum(len(p.of_hook(hook.serial)) for p in pools)
-        room = self._runtimes.here().slots.free - len(_on_standby(pool))
+        room = slots.free - len(_on_standby(pool))
         if min(missing, room) <= 0:
             return
         # Before it reads its files: no change after that is missed.
@@ -170,7 +169,7 @@ class StandbyExecutor(KeepingExecutor):
             return
         pool.add(process, origin)
         pool.wait(process)
-        pool.loop.call_soon(self._fill, pool, hook, call)
+        pool.loop.call_soon(self._fill, slots, pool, hook, call)
 
 
 def _ended_unused(
@@ -206,3 +205,9 @@ def _session_of(call: HookCall) -> tuple[str, str, int]:
 
 def _on_standby(pool: ProcessPool) -> list[StandbyProcess]:
     return [each for each in pool.waiting if isinstance(each, StandbyProcess)]
+
+
+def _make_room(pool: ProcessPool, free: int) -> None:
+    """End what waits beyond the free slots, the oldest first."""
+    waiting = _on_standby(pool)
+    pool.end_waiting(waiting[: max(len(waiting) - free, 0)])
