@@ -109,6 +109,7 @@ class Observers:
     def follow(self, settings: Settings, *, recorded: bool = True) -> None:
         """Tell those of later events whom settings name."""
         self.telemetry = self._choose_telemetry(settings)
+        self.guard = Guard("the journal")
         journal = self.guard(self._open_journal, settings)
         self.recorder = journal if recorded else None
         self.on_late = partial(self._tell_late, self.recorder)

@@ -182,7 +182,8 @@ class HookSystem:
         settings = self._config.settings
         for problem in (*settings.errors, *settings.warnings):
             logger.warning("%s", problem)
-        handler = HookEventHandler(self._pipeline(settings, self._registry))
+        pipeline = self._pipeline(settings, self._registry, self._broken)
+        handler = HookEventHandler(pipeline)
         if self._follows and self._watch is not None:
             handler.refresh = self._watch.refresh
         self._handler, self._loop = handler, asyncio.get_running_loop()
@@ -198,7 +199,12 @@ class HookSystem:
             start = partial(self._executors.start_ahead, workers=self._start_workers)
             Guard("starting hooks ahead of events")(start, hooks)
 
-    def _pipeline(self, settings: Settings, registry: HookRegistry) -> EventPipeline:
+    def _pipeline(
+        self,
+        settings: Settings,
+        registry: HookRegistry,
+        broken: Exception | None = None,
+    ) -> EventPipeline:
         # Settings that switch hooks off after a reload: as no hook system at a start.
         is_off = self._watch is not None and not settings.hooks_enabled
         self._observers.follow(settings, recorded=not is_off)
@@ -210,7 +216,7 @@ class HookSystem:
             runner=self._runner,
             observers=self._observers,
             tool_selection=settings.global_options.tool_selection,
-            broken=self._broken,
+            broken=broken,
         )
 
     @property
@@ -263,14 +269,13 @@ class HookSystem:
             is_emptied = self.active_hooks and not _count_active(registry, settings)
             if is_emptied and self.require_hooks:
                 raise ReloadError(("no hook would be left, and hooks are required",))
-            self._broken = None
             if self._handler is not None:
                 for problem in lost:  # the new settings may have no journal
                     self._handler.note("", problem, {})
                 self._handler.pipeline = self._pipeline(settings, registry)
             changed = loaded != config.loaded or _state(registry) != _state(previous)
             before, config.settings, config.loaded = config.settings, settings, loaded
-            self._registry = registry
+            self._registry, self._broken = registry, None
             if changed:
                 self._settings_loaded_at = time.time()
             self._executors.runtimes.resize(settings.global_options.max_processes)
