@@ -60,8 +60,7 @@ _STATE = {
     "timeouts": "timeouts of hooks",
     "pycache": "compiled hooks",
     "installed": "records of 'install'",
-    "stops": "stops to pass on",
-    "rejections": "rejected answers",
+    "conversations": "agent conversations",
 }
 """The folders in the state folder."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")

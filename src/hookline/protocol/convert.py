@@ -35,6 +35,8 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
 
 _MAX_MISTAKES = 10_000
+# A text with a lone surrogate is no UTF-8, which msgspec needs to compare it.
+_UNFIT = (msgspec.ValidationError, UnicodeEncodeError)
 _COLLECTIONS = (list, tuple, frozenset)
 _WORDS: dict[Any, str] = {
     str: "a string",
@@ -260,7 +262,7 @@ class _Plan:
             value = int(value)  # as in JSON Schema
         try:
             converted = msgspec.convert(value, to)
-        except msgspec.ValidationError:
+        except _UNFIT:
             return UNSET
         # 5 stays 5, for messages.
         return value if isinstance(converted, float) else converted
@@ -269,7 +271,7 @@ class _Plan:
         # Histories are long, and msgspec is many times as fast.
         try:
             return bool(msgspec.convert(value, self.declared) == value)
-        except msgspec.ValidationError:
+        except _UNFIT:
             return False
 
 
