@@ -124,12 +124,8 @@ def _approved_layers(
     if problem:
         # What was approved is unknown: no hook runs, and the default policy applies.
         approved = record.states[0].layers() if record and record.states else []
-        texts = settings_texts(approved)
-        edited = (
-            layer
-            for layer in current
-            if not settings_texts([layer]).items() <= texts.items()
-        )
+        contents = [layer.raw for layer in approved]
+        edited = [layer for layer in current if layer.raw not in contents]
         for layer in (*approved, *edited):
             groups = layer.map_hooks(
                 lambda _, __, hook: replace(hook, on_error=FailurePolicy())
@@ -439,13 +435,9 @@ def private_cache(project: str, state: object) -> dict[str, str]:
                 for cache in sorted(caches, key=os.path.getmtime)[:-_MAX_CACHES]:
                     shutil.rmtree(cache, ignore_errors=True)
             # Others may have put something into a folder that they can write.
-            statuses = [os.lstat(path) for path in (folders, folder)]
-            if all(
-                stat.S_ISDIR(status.st_mode)
-                and status.st_uid == os.geteuid()
-                and not status.st_mode & 0o077
-                for status in statuses
-            ):
+            status = os.lstat(folder)
+            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if is_own and not status.st_mode & 0o077:
                 return {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
     nowhere = f"{os.devnull}/hookline"
     return {"PYTHONPYCACHEPREFIX": nowhere, "PYTHONDONTWRITEBYTECODE": "1"}
