@@ -64,6 +64,17 @@ def test_ten_thousand_hooks_are_not_too_many(tmp_path: Path) -> None:
     assert len(list(Settings.from_file(file).layers[0].hooks())) == 10_000
 
 
+def test_rule_says_nothing_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    """It denies, as one that says nothing (protocol.md#settings)."""
+    deep = '{"a": ' * 600 + "1" + "}" * 600
+    rule = f'{{"type": "rule", "name": "r", "when": "true", "then": {deep}}}'
+    file = tmp_path / "settings.json"
+    file.write_text(EVENT.format(f'{{"hooks": [{rule}]}}'))
+    settings = Settings.from_file(file)
+    assert [hook.then for *_, hook in settings.layers[0].hooks()] == [None]
+    assert "then: ignored: it is nested too deeply" in settings.warnings[0]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -357,10 +357,10 @@ _NESTED: dict[str, type[Struct]] = {
 
 
 def _unknown_keys(raw: object, level: type[Struct], path: KeyPath) -> Iterator[Problem]:
-    known = keys_of(level)
+    keys = keys_of(level)
     for key, value in raw.items() if isinstance(raw, dict) else ():
-        if key not in known:
-            hint = key_hint(key, level) or f"one of {', '.join(known)}"
+        if key not in keys:
+            hint = key_hint(key, level) or f"one of {', '.join(keys)}"
             yield Problem((*path, key), f"unknown key {describe(key)}: {hint}")
         elif key in _NESTED:
             yield from _unknown_keys(value, _NESTED[key], (*path, key))
@@ -370,16 +370,12 @@ def _check_keys(hook: _Hook) -> Iterator[Problem]:
     """Report values that mean something else, and keys without an effect."""
     config, kind = hook.config, hook.config.type
     if config.timeout_ms < _LOOKS_LIKE_SECONDS_BELOW:
-        seconds, meant = (
-            describe(config.timeout_ms),
-            describe(int(config.timeout_ms * 1000)),
-        )
-        message = (
-            f"{seconds} looks like seconds: it is in milliseconds, for {seconds} s"
-        )
+        seconds = describe(config.timeout_ms)
+        message = f"{seconds} looks like seconds: it is in milliseconds, for {seconds}"
+        message = f"{message} s write {describe(int(config.timeout_ms * 1000))}"
         # A function in this process can be that fast; starting a process takes longer.
         report = hook.warning if kind is HookType.PYTHON else hook.error
-        yield report(f"{message} write {meant}", "timeout")
+        yield report(message, "timeout")
     for name in risky_variables(config.env):
         message = "changes which programs or files the command uses"
         yield hook.warning(message, "env", name)
@@ -708,7 +704,7 @@ def _doubts(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """The keys that lead to a field, and what is doubtful about it."""
     for name, keys in uses.items():
-        owners = [one.value for one in HookEventName if name in EVENT_FIELDS[one]]
+        owners = [it.value for it in HookEventName if name in EVENT_FIELDS[it]]
         if name == EVENT and not above:
             yield from _doubts(keys or Uses(), event, (EVENT,))
         elif owners or above:  # any other name is one of CEL's: a type, or the time

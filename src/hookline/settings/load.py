@@ -140,7 +140,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """The problems in the files that are used."""
-        return tuple(printable(one) for layer in self.layers for one in layer.warnings)
+        return tuple(printable(it) for layer in self.layers for it in layer.warnings)
 
     @property
     def has_managed(self) -> bool:
@@ -159,9 +159,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     def groups_of(self, layer: SettingsLayer) -> Groups:
         """The groups of one layer, without those that ``enableHooks`` switches off."""
         applying = (*self._with_siblings(layer), *self._overriding())
-        if all(one.enable_hooks for one in applying):
-            return layer.groups
-        return _managed_groups(layer)
+        is_on = all(layer.enable_hooks for layer in applying)
+        return layer.groups if is_on else _managed_groups(layer)
 
     def disabled(self, layer: SettingsLayer | None, hook: HookConfig) -> bool:
         """Whether a list of disabled hooks that applies to this one names it.
@@ -181,50 +180,58 @@ class Settings(Struct, frozen=True, kw_only=True):
         if closes and layer is not None and layer.is_unapproved:
             # What nobody approved decides nothing, not even how it fails.
             return HookOptions(on_error=_STRICT_POLICY)
-        options = self._options_for(layer, hook)
+        applying = self._options_for(layer, hook)
         default = _STRICT_POLICY if hook.type in _DECIDED_BY_DATA else DEFAULT_POLICY
-        policies = (hook.on_error, *(one.on_error for one in options), default)
-        env_policy = hook.env_policy or _first(options, "env_policy", EnvPolicy.INHERIT)
-        above = [one.options.env_policy for one in self._overriding()]
+        policies = [hook.on_error, *(options.on_error for options in applying), default]
+        verdicts = (
+            next(filter(None, (policy.get(cause) for policy in policies)))
+            for cause in FailureCause
+        )
+        env_policy = hook.env_policy or _first(applying, "env_policy")
+        above = [layer.options.env_policy for layer in self._overriding()]
         if layer is not None and layer.is_guest and EnvPolicy.CLEAN in above:
             env_policy = EnvPolicy.CLEAN
         names = ("max_output_bytes", "breaker", "max_depth", "worker_idle_ms")
-        found = {name: _first(options, name, None) for name in names}
-        resolved = {name: value for name, value in found.items() if value is not None}
-        if found["breaker"] is False:
-            resolved["breaker"] = None
+        values = {name: _first(applying, name) for name in names}
+        values = {name: value for name, value in values.items() if value is not None}
+        if values.get("breaker") is False:
+            values["breaker"] = None
         return HookOptions(
-            on_error=_merged(policies), env_policy=env_policy, **resolved
+            on_error=FailurePolicy(*verdicts),
+            env_policy=env_policy or EnvPolicy.INHERIT,
+            **values,
         )
 
     @property
     def untrusted(self) -> Untrusted:
         """What hooks of unapproved projects mean; nobody can loosen ``block``."""
-        found = [layer.options.untrusted for layer in self.layers]
-        return Untrusted.BLOCK if Untrusted.BLOCK in found else Untrusted.SKIP
+        choices = [layer.options.untrusted for layer in self.layers]
+        return Untrusted.BLOCK if Untrusted.BLOCK in choices else Untrusted.SKIP
 
     @property
     def global_options(self) -> GlobalOptions:
         """Resolve the options of the whole system; a project can only tighten them."""
         user = self._explicit() or self._of_source(HookSource.USER)
-        above = [one.options for one in (*self._of_source(HookSource.SYSTEM), *user)]
+        above = [
+            layer.options for layer in (*self._of_source(HookSource.SYSTEM), *user)
+        ]
         # The innermost project first: the one that a person works on.
-        layers = [layer for layer in self.layers[::-1] if layer.is_project]
-        project = [layer.options for layer in layers]
-        on_ask = _first(above, "on_ask", OnFailure.BLOCK)
-        if OnFailure.BLOCK in [options.on_ask for options in project]:
-            on_ask = OnFailure.BLOCK
-        limits = [o.max_processes for o in project if o.max_processes is not None]
+        projects = [_own_options(it) for it in self.layers[::-1] if it.is_project]
+        limits = [it.max_processes for it in projects if it.max_processes is not None]
+        stricter = [
+            it for it in projects if it.tool_selection is ToolSelection.INTERSECT
+        ]
+        blocks = OnFailure.BLOCK in [options.on_ask for options in projects]
         default = PROCESSES_PER_CORE * (os.cpu_count() or 1)
-        stricter = [o for o in project if o.tool_selection is ToolSelection.INTERSECT]
         return GlobalOptions(
-            max_processes=min([_first(above, "max_processes", default), *limits]),
-            tool_selection=_first(
-                [*above, *stricter], "tool_selection", ToolSelection.UNION
-            ),
-            journal=_first([*above, *map(_own_options, layers)], "journal", False),
-            on_ask=on_ask,
-            telemetry=_first([*above, *project], "telemetry", None) or None,
+            max_processes=min([_first(above, "max_processes") or default, *limits]),
+            tool_selection=_first([*above, *stricter], "tool_selection")
+            or ToolSelection.UNION,
+            journal=_first([*above, *projects], "journal") or False,
+            on_ask=OnFailure.BLOCK
+            if blocks
+            else _first(above, "on_ask") or OnFailure.BLOCK,
+            telemetry=_first([*above, *projects], "telemetry") or None,
         )
 
     def _options_for(
@@ -233,15 +240,15 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The options that apply to a hook, highest precedence first."""
         applying = [] if layer is None else self._with_siblings(layer)
         if not _is_managed(layer, hook):
-            applying += [one for one in self._overriding() if one is not layer]
-        return [one.options for one in applying]
+            applying += [above for above in self._overriding() if above is not layer]
+        return [layer.options for layer in applying]
 
     def _with_siblings(self, layer: SettingsLayer) -> list[SettingsLayer]:
         """A layer and the other settings file of its project, in priority order."""
         if not layer.is_project or layer.project is None:
             return [layer]
-        project = layer.project
-        return [one for one in self.layers if one.is_project and one.project == project]
+        projects = self._of_source(layer.source)
+        return [it for it in projects if it.is_project and it.project == layer.project]
 
     def _overriding(self) -> list[SettingsLayer]:
         """The layers that apply to the hooks of every other layer."""
@@ -268,10 +275,10 @@ def load_settings(places: SettingsPlaces, *, strict: bool = True) -> Settings:
             raw = read_settings(places.file)
             layers.append(parse_layer(raw, HookSource.EXPLICIT, label, explicit=True))
         except SettingsError as error:
-            named = SettingsError(error.problem, label, error.line, error.column)
+            labelled = SettingsError(error.problem, label, error.line, error.column)
             if strict:
-                raise named from error.__cause__
-            errors.append(named)
+                raise labelled from error.__cause__
+            errors.append(labelled)
         layers += _managed_layers(places, errors, strict=strict)
     else:
         for place in places.folders(workspace):
@@ -331,14 +338,7 @@ def _managed_groups(layer: SettingsLayer) -> Groups:
     return layer.map_hooks(lambda _, __, h: h if _is_managed(layer, h) else None)
 
 
-def _first(options: Iterable[HooksOptions], name: str, default: Any) -> Any:
-    values = (getattr(one, name) for one in options)
-    return next((value for value in values if value is not None), default)
-
-
-def _merged(policies: tuple[FailurePolicy, ...]) -> FailurePolicy:
-    verdicts = (
-        next(verdict for policy in policies if (verdict := policy.get(cause)))
-        for cause in FailureCause
-    )
-    return FailurePolicy(*verdicts)
+def _first(layers: Iterable[HooksOptions], name: str) -> Any:
+    """The value of the first options that have one."""
+    values = (getattr(options, name) for options in layers)
+    return next((value for value in values if value is not None), None)

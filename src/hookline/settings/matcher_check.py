@@ -42,8 +42,8 @@ def check_matcher(
     if hint is not None:
         return Severity.WARNING, f"{describe(matcher)}: {hint}"
     names = matcher.split("|")
-    ours = (tools for host in DIALECTS.values() for tools in host.tools.values())
-    if set(names).isdisjoint(chain(*ours)):
+    our_tools = (it for host in DIALECTS.values() for it in host.tools.values())
+    if set(names).isdisjoint(chain(*our_tools)):
         for dialect, host in DIALECTS.items():
             if all(name in host.tools for name in names):
                 name = host.tools[names[0]][0]
@@ -79,9 +79,10 @@ def _check_foreign_matcher(
     for name, matches in tests.items():
         why = ""
         if is_tool and not any(map(matches, host.tools)):
-            tools = host.tools.items()  # it may name them as we do
-            theirs = [describe(tool) for tool, ours in tools if any(map(matches, ours))]
-            why = f"the hook is shown {' or '.join(theirs)}" if theirs else ""
+            # It may name them as we do.
+            tools = (it for it in host.tools if any(map(matches, host.tools[it])))
+            names_there = " or ".join(map(describe, tools))
+            why = f"the hook is shown {names_there}" if names_there else ""
         elif choices and name not in choices:
             why = f"{traits.matched_field} is one of {', '.join(choices)}"
         if why:
@@ -112,23 +113,24 @@ def _written_as(matcher: str) -> str | None:
     if re.fullmatch(r"/.+/", matcher):
         return f"write it without slashes: did you mean {matcher[1:-1]!r}?"
     if re.fullmatch(r"[\w.*-]+(?:\s*,\s*[\w.*-]+)+", matcher):
-        meant = re.sub(r"\s*,\s*", "|", matcher)
-        return f"did you mean {meant!r}?"
+        pattern = re.sub(r"\s*,\s*", "|", matcher)
+        return f"did you mean {pattern!r}?"
     without_escapes = re.sub(r"\\.", "..", matcher)
     if re.search(r"(?<!\\)(?:^|(?<=[A-Za-z0-9_:/*-]))\*", without_escapes):
-        meant = re.sub(r"(?<!\.)\*+", ".*", matcher)
-        return f"it is a regular expression, not a glob: did you mean {meant!r}?"
+        pattern = re.sub(r"(?<!\.)\*+", ".*", matcher)
+        return f"it is a regular expression, not a glob: did you mean {pattern!r}?"
     return None
 
 
 def why_not(matcher: str, target: str, matches: Callable[[str, str], bool]) -> str:
     """Why a matcher does not match a name that it may be meant for; or nothing."""
     for dialect, host in DIALECTS.items():
-        for name, ours in host.tools.items():
-            if target in ours and name not in ours and matches(matcher, name):
+        for name, our_names in host.tools.items():
+            is_other = target in our_names and name not in our_names
+            if is_other and matches(matcher, name):
                 hint = f'{name!r} is its name for "dialect": "{dialect}"'
                 return f"; {hint}: set that on the hooks, or write {target!r}"
-    if meant := _written_as(matcher.strip()):
-        return f"; {meant}"
+    if other := _written_as(matcher.strip()):
+        return f"; {other}"
     is_case = matcher != matcher.lower() and matches(matcher.lower(), target.lower())
     return "; upper and lower case count" if is_case else ""

@@ -344,8 +344,8 @@ class HookConfig(
     def subject(self) -> str:
         """What it runs, asks or decides by; of a url only what is no credential."""
         url = None if self.url is None else shown_url(self.url)
-        given = (self.command, self.function, self.when, url)
-        return next(filter(None, given), ", ".join(self.policies))
+        subjects = (self.command, self.function, self.when, url)
+        return next(filter(None, subjects), ", ".join(self.policies))
 
     @property
     def is_foreign(self) -> bool:
@@ -365,8 +365,8 @@ def shown_url(url: str) -> str:
     """A url without user, password, query and fragment, which may be secrets."""
     host = r"[^/?#@:\[\]]+|\[[^/?#@\]]+\]"
     parts = rf"(https?://)(?:[^/?#]*@)?((?:{host})(?::\d*)?)(/[^?#]*)?(?:[?#].*)?"
-    found = re.fullmatch(parts, url, re.DOTALL)
-    return "".join(found.groups("")) if found else INVALID_URL
+    match = re.fullmatch(parts, url, re.DOTALL)
+    return "".join(match.groups("")) if match else INVALID_URL
 
 
 class HookGroup(
@@ -562,12 +562,11 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
 
     def map_hooks(self, change: Callable[..., HookConfig | None]) -> Groups:
         """Call ``change(event, group, hook)`` for each hook; None leaves it out."""
-        found: Groups = {}
+        changed_groups: Groups = {}
         for event, groups in self.groups.items():
             for group in groups:
                 changed = (change(event, group, hook) for hook in group.hooks)
-                hooks = tuple(hook for hook in changed if hook is not None)
-                if hooks:
-                    kept = found.get(event, ())
-                    found[event] = (*kept, replace(group, hooks=hooks))
-        return found
+                if hooks := tuple(hook for hook in changed if hook is not None):
+                    earlier = changed_groups.get(event, ())
+                    changed_groups[event] = (*earlier, replace(group, hooks=hooks))
+        return changed_groups

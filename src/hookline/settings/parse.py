@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hookline.errors import UnknownEventError, nearest
+from hookline.errors import EncodingError, UnknownEventError, nearest
 from hookline.protocol.convert import KeyPath, Mistake, convert, keys_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import as_plain, describe
@@ -102,8 +102,8 @@ def _converted(
     raw: object, to: type[_S], problems: list[Problem], path: KeyPath
 ) -> _S | None:
     """Convert an object; wrong values are left out, misspelt keys told."""
-    known = keys_of(to)
-    unknown = (key for key in raw if key not in known) if isinstance(raw, dict) else ()
+    keys = keys_of(to)
+    unknown = (key for key in raw if key not in keys) if isinstance(raw, dict) else ()
     for key in islice(unknown, _MAX_UNKNOWN):
         if hint := key_hint(key, to, _SURE):
             message = f"unknown key {describe(key)}: {hint}"
@@ -209,8 +209,8 @@ def _groups(raw: Any, source: HookSource, problems: list[Problem]) -> Groups:
                 message += hint if "type" in group else ""
                 problems.append(Problem((*path, "hooks"), message))
             elif not isinstance(group["hooks"], list):
-                got = describe(group["hooks"])
-                drop((*path, "hooks"), f"expected a list of hooks, got {got}")
+                hooks_text = describe(group["hooks"])
+                drop((*path, "hooks"), f"expected a list of hooks, got {hooks_text}")
             else:
                 parsed = [
                     parse_hook(hook, source, problems, (*path, "hooks", number))
@@ -262,16 +262,21 @@ def parse_hook(
             problems.append(Problem((*path, "shell"), problem, Severity.WARNING))
             changes["shell"] = None
         # Such a hook stays, and fails: a guard must not go away for a wrong path.
-        named = [("policies", name) for name in hook.policies]
-        named += [("entities", hook.entities or ""), ("schema", hook.schema or "")]
-        for key, name in named:
+        paths = [("policies", name) for name in hook.policies]
+        paths += [("entities", hook.entities or ""), ("schema", hook.schema or "")]
+        for key, name in paths:
             if name and not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
                 message = f"{describe(name)} is relative, so the hook fails"
                 problems.append(
                     Problem((*path, key), f"{message}: name the whole path")
                 )
     if hook.then is not None:
-        changes["then"] = as_plain(hook.then)  # TOML has dates
+        try:
+            changes["then"] = as_plain(hook.then)  # TOML has dates
+        except EncodingError:
+            message = "ignored: it is nested too deeply"
+            problems.append(Problem((*path, "then"), message))
+            changes["then"] = None
     if not hook.name:
         changes["name"] = hook.subject or hook.type.value
     return replace(hook, **changes) if changes else hook

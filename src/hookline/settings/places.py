@@ -73,8 +73,8 @@ def find_workspace(
     linked = [] if spelled == folder else folders_above(spelled)
     projects += (path for path in linked if path not in above and has_record(path))
     projects.sort(key=len)  # each contains the next
-    others = [path for place in also for path in find_workspace(place).projects]
-    outer = [path for path in dict.fromkeys(others) if path not in projects]
+    beside = [path for place in also for path in find_workspace(place).projects]
+    outer = [path for path in dict.fromkeys(beside) if path not in projects]
     return Workspace(folder, root, (*outer, *projects))
 
 

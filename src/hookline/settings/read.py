@@ -63,13 +63,13 @@ def parse_text(text: str, file: str | PathLike[str]) -> dict[str, Any]:
     if text.count("{") + text.count("[") > _MAX_BRACKETS:
         raise SettingsError(_TOO_MANY, file)
     try:
-        found = parse(text, file)
+        settings = parse(text, file)
     except RecursionError as error:
         raise SettingsError("is nested too deeply", file) from error
-    if not isinstance(found, dict):
-        raise SettingsError(f"expected an object, got {describe(found)}", file, 1, 1)
-    refuse_too_many(found, file)
-    return found
+    if not isinstance(settings, dict):
+        raise SettingsError(f"expected an object, got {describe(settings)}", file, 1, 1)
+    refuse_too_many(settings, file)
+    return settings
 
 
 def refuse_too_many(raw: dict[str, Any], file: str | PathLike[str]) -> None:

@@ -20,9 +20,12 @@ def toml_value(value: Any) -> str:
     if isinstance(value, str):
         return _HIDDEN.sub(_escaped_if_hidden, json.dumps(value, ensure_ascii=False))
     if isinstance(value, Mapping):
-        held = {key: item for key, item in value.items() if item is not None}
-        pairs = (f"{toml_key(key)} = {toml_value(item)}" for key, item in held.items())
-        return "{ " + ", ".join(pairs) + " }" if held else "{}"
+        pairs = [
+            f"{toml_key(key)} = {toml_value(item)}"
+            for key, item in value.items()
+            if item is not None
+        ]
+        return "{ " + ", ".join(pairs) + " }" if pairs else "{}"
     if isinstance(value, list):
         return f"[{', '.join(toml_value(item) for item in value if item is not None)}]"
     return encode(value).decode()
@@ -38,9 +41,9 @@ def toml_key(name: str) -> str:
     return name if _BARE_KEY.fullmatch(name) else toml_value(name)
 
 
-def _escaped_if_hidden(found: re.Match[str]) -> str:
+def _escaped_if_hidden(match: re.Match[str]) -> str:
     """JSON has escaped quotes and ASCII control characters; TOML escapes alike."""
-    character = found.group()
+    character = match.group()
     if character.isprintable():
         return character
     number = ord(character)
