@@ -212,15 +212,17 @@ def _repeated_keys(tree: Node) -> Iterator[Problem]:
     remaining: list[tuple[KeyPath, Node]] = [((), tree)]
     while remaining:
         path, node = remaining.pop()
-        counts = Counter(child.key for child in node.children)
         for index, child in enumerate(node.children):
             if child.key is None:
                 remaining.append(((*path, index), child.node))
-            elif node.find(child.key) is child:
-                remaining.append(((*path, child.key), child.node))
-                if counts[child.key] > 1:
+        for key, member in node.members.items():
+            remaining.append(((*path, key), member.node))
+        if len(node.children) > len(node.members) > 0:
+            counts = Counter(child.key for child in node.children)
+            for key in node.members:
+                if counts[key] > 1:
                     message = "repeated key: only its last value counts"
-                    yield Problem((*path, child.key), message)
+                    yield Problem((*path, key), message)
 
 
 def _rule_of(path: KeyPath) -> str:

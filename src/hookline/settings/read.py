@@ -219,12 +219,14 @@ class Node(Struct):
     kind: str = ""
     """``{``, ``[``, or empty for a value that holds no others."""
     children: list[Child] = []
+    members: dict[str, Child] = {}
+    """Of an object: by their keys, of several with one key the last, which counts."""
 
     def find(self, step: str | int) -> Child | None:
-        """The member of a key, of several the one that counts; or the item."""
+        """The member of a key, or the item of an index."""
         if isinstance(step, int):
             return self.children[step] if step < len(self.children) else None
-        return next((it for it in reversed(self.children) if it.key == step), None)
+        return self.members.get(step)
 
     def offset_of(self, path: KeyPath) -> int:
         """Where the key or item at a path starts, or what is nearest around it."""
@@ -265,7 +267,10 @@ def json_tree(text: str) -> Node:
             node = Node(start, end, lexeme if lexeme in ("{", "[") else "")
             if inside:
                 name, name_start = key or (None, start)
-                inside[-1].children.append(Child(name, name_start, node))
+                child = Child(name, name_start, node)
+                inside[-1].children.append(child)
+                if name is not None:
+                    inside[-1].members[name] = child
             else:
                 root = node
             key = None
