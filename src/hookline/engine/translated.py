@@ -24,7 +24,7 @@ from hookline.protocol.dialects import (
     CLAUDE,
     DIALECTS,
     LLXPRT,
-    Dialect,
+    HostNames,
     ambiguity,
     async_timeout,
     claude_text,
@@ -53,7 +53,7 @@ _UNREAD: Wire = {"success": True, "cause": None, "error": None}
 class Translation(Struct, frozen=True):
     """One event as a hook for another host knows it, and how its answer is read."""
 
-    host: Dialect
+    host: HostNames
     call: HookCall
     event_input: Wire
     tool_name: str | None

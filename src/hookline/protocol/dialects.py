@@ -183,7 +183,7 @@ CLAUDE_NOTIFICATIONS = {value: name for name, value in _NOTIFICATIONS.items()}
 CLAUDE_MCP_TOOL = re.compile(r"mcp__(.+?)__(.+)")
 
 
-class Dialect(Struct, frozen=True, kw_only=True):
+class HostNames(Struct, frozen=True, kw_only=True):
     """The names of one host."""
 
     events: Mapping[HookEventName, str]
@@ -204,7 +204,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Whether a matcher can be a regular expression on every event."""
 
 
-CLAUDE = Dialect(
+CLAUDE = HostNames(
     events={event: name for name, event in CLAUDE_EVENTS.items()},
     tools=CLAUDE_TOOLS,
     keys=_CLAUDE_KEYS,
@@ -220,7 +220,7 @@ CLAUDE = Dialect(
     changed_input="updatedInput",
     searches_all=True,
 )
-GEMINI = Dialect(
+GEMINI = HostNames(
     events={},
     tools=GEMINI_TOOLS,
     keys=_GEMINI_KEYS,
@@ -244,19 +244,19 @@ DIALECTS = {"claude": CLAUDE, "gemini": GEMINI, "llxprt": LLXPRT}
 
 
 def shown_names(
-    dialect: Dialect, event: HookEventName, fields: Mapping[str, Any]
+    dialect: HostNames, event: HookEventName, fields: Mapping[str, Any]
 ) -> Names | None:
     """What matchers are compared with; None where nobody can say, so that all match."""
     traits = TRAITS[event]
     if traits.matching is Matching.REGEX:
-        return tool_names(dialect, fields)
+        return _tool_names(dialect, fields)
     value = _string(fields.get(traits.matched_field))
     if value is None:
         return None
     return (dialect.values.get(event, {}).get(value, value),)
 
 
-def tool_names(dialect: Dialect, fields: Mapping[str, Any]) -> Names | None:
+def _tool_names(dialect: HostNames, fields: Mapping[str, Any]) -> Names | None:
     """Their names of a tool, the usual one first; None where nobody can say."""
     name, context = _string(fields.get("tool_name")), fields.get("mcp_context")
     host_name = _host_event(dialect, fields).get("tool_name")
@@ -281,7 +281,7 @@ def tool_names(dialect: Dialect, fields: Mapping[str, Any]) -> Names | None:
     return (name, dialect.synonyms[name]) if name in dialect.synonyms else (name,)
 
 
-def _host_event(dialect: Dialect, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def _host_event(dialect: HostNames, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The event as its host sent it, where that is a host that the hook knows."""
     host = fields.get("host")
     is_known = isinstance(host, Mapping) and _string(host.get("name")) in dialect.hosts
@@ -296,7 +296,7 @@ _NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")
 """Of these characters Claude Code makes a list of names (observed in 2.1.325)."""
 
 
-def listed_names(dialect: Dialect, matcher: str) -> Names | None:
+def listed_names(dialect: HostNames, matcher: str) -> Names | None:
     """The names in a matcher that is a list of them; None if it is an expression."""
     if dialect.searches_all and _NAMES.fullmatch(matcher):
         names = (name.strip() for name in re.split("[|,]", matcher))
@@ -334,7 +334,7 @@ def python_expression(javascript: str) -> str:
 
 
 def shown_input(
-    dialect: Dialect,
+    dialect: HostNames,
     event: HookEventName,
     event_input: Mapping[str, Any],
     *,
@@ -379,14 +379,14 @@ def shown_input(
     return hook_input if is_own else _with_claude_fields(event, hook_input)
 
 
-def has_own_input(dialect: Dialect, event_input: Mapping[str, Any]) -> bool:
+def has_own_input(dialect: HostNames, event_input: Mapping[str, Any]) -> bool:
     """Whether the host that hooks know has sent the input, and uses it as it is."""
     return isinstance(_host_event(dialect, event_input).get("tool_input"), dict)
 
 
-def _usual_name(dialect: Dialect, event_input: Mapping[str, Any]) -> str:
+def _usual_name(dialect: HostNames, event_input: Mapping[str, Any]) -> str:
     """Their usual name of a tool."""
-    names = tool_names(dialect, event_input)
+    names = _tool_names(dialect, event_input)
     return names[0] if names else str(event_input.get("tool_name", ""))
 
 
@@ -464,7 +464,7 @@ def _joined_text(content: Any) -> str:
     return "".join(texts)
 
 
-def _their_tool_input(dialect: Dialect, name: str, tool_input: Wire) -> Wire:
+def _their_tool_input(dialect: HostNames, name: str, tool_input: Wire) -> Wire:
     hook_input = dict(tool_input)
     for field, spellings in dialect.keys.get(name, {}).items():
         keys = keys_of(tool_input, (field, *spellings))
@@ -484,7 +484,7 @@ def _their_tool_input(dialect: Dialect, name: str, tool_input: Wire) -> Wire:
 
 
 def ambiguity(
-    dialect: Dialect, event_input: Mapping[str, Any], tool_name: str | None = None
+    dialect: HostNames, event_input: Mapping[str, Any], tool_name: str | None = None
 ) -> str | None:
     """Why a hook cannot tell what a tool will use; None where it can.
 
@@ -524,7 +524,7 @@ def _addresses(tool_input: Wire) -> list[str]:
 
 
 def our_output(
-    dialect: Dialect,
+    dialect: HostNames,
     event: HookEventName,
     wire: Wire,
     event_input: Mapping[str, Any],
@@ -572,7 +572,7 @@ def _without_defer(fields: Wire) -> Wire:
 
 
 def _our_tool_input(
-    dialect: Dialect, name: str, changed: Wire, event_input: Mapping[str, Any]
+    dialect: HostNames, name: str, changed: Wire, event_input: Mapping[str, Any]
 ) -> Wire:
     """Rename their keys to those of the input that the hook was given."""
     tool_input = event_input.get("tool_input")
