@@ -28,7 +28,7 @@ from hookline.agent import (
 )
 from hookline.agent.decorator import Waiting, run_to_end
 from hookline.errors import MissingExtraError
-from hookline.protocol.values import encode
+from hookline.protocol.values import encode, same_json
 from hookline.translators.stable import LLMMessage
 
 try:
@@ -231,7 +231,8 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         if call.refused:
             return _refusal(asked, call.message, {"stop_reason": call.stop_reason})
         ran: ToolCall = {**asked, "args": call.tool_input}
-        is_changed = call.tool_input != asked["args"]  # by hooks or by a person
+        # By hooks or by a person.
+        is_changed = not same_json(call.tool_input, asked["args"])
         marks: Update = {"tool_input": call.tool_input} if is_changed else {}
         caller = _Caller(asked["name"], _agent_name(), [])
         token = _caller.set(caller)

@@ -30,6 +30,7 @@ from hookline.agent import (
 )
 from hookline.config import Config
 from hookline.errors import HooklineError, MissingExtraError
+from hookline.protocol.values import same_json
 from hookline.translators.passthrough import StableTranslator
 
 try:
@@ -302,7 +303,7 @@ class HooklineHooks:
             return
         use, calls = event.tool_use, self._calls.get(event.agent, [])
         same = [made for made in calls if made[0] == use["toolUseId"]]
-        ran = [made for made in same if made[1].tool_input == use["input"]]
+        ran = [made for made in same if same_json(made[1].tool_input, use["input"])]
         made = next(iter(ran or same), None)
         if made is None:
             return

@@ -27,7 +27,7 @@ from hookline.protocol.results import (
     fail_closed_output,
     process_common_hook_output_fields,
 )
-from hookline.protocol.values import encode
+from hookline.protocol.values import encode, same_json
 
 from .contracts import HookExecutionResponse, ResponseCode, failed_response
 
@@ -208,7 +208,7 @@ def _output(wire: dict[str, Any], event: HookEventName) -> HookOutput:
 
 def _require_same(given: dict[str, Any], read: dict[str, Any]) -> None:
     for name, value in given.items():
-        same = value is None or (name in read and read[name] == value)
+        same = value is None or (name in read and same_json(read[name], value))
         _require(same, f"an output has an invalid {name}")
 
 

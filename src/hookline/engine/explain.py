@@ -18,6 +18,7 @@ from hookline.plan import HookCall, RegisteredHook, base_fields, current_depth
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import EVENT_FIELDS
 from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.values import same_json
 from hookline.rules.reasons import FALSE, Explained
 from hookline.rules.reasons import explain as explain_expression
 from hookline.settings.load import Settings
@@ -357,4 +358,4 @@ def _is_in(field: str, value: Any, merged: Any) -> bool:
         return value in _BLOCKS
     if isinstance(merged, list) and isinstance(value, list):
         return merged == value or any(item in merged for item in value)
-    return bool(value == merged)
+    return same_json(value, merged)
