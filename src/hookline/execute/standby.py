@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from subprocess import SubprocessError
 
 from msgspec import structs
@@ -25,7 +24,7 @@ from hookline.protocol.values import encode
 from hookline.trust.pins import times_of
 
 from .command import command_spec, trace_environment
-from .runtime import Runtime, Runtimes, Slots
+from .runtime import Runtime, Slots
 from .worker import KeepingExecutor, KeptProcess, Origin, ProcessPool
 
 _GONE_S = 1.0
@@ -34,12 +33,11 @@ _GONE_S = 1.0
 class StandbyProcess(KeptProcess):
     """A command that waits for its event."""
 
-    def __init__(
-        self, spec: ProcessSpec, on_unused_end: Callable[[StandbyProcess], None]
-    ) -> None:
+    def __init__(self, spec: ProcessSpec, pool: ProcessPool) -> None:
         self.spec = spec
+        self._pool = pool
         self._place = self._current_place()
-        self.child = Child(spec, lambda: on_unused_end(self))
+        self.child = Child(spec, self._ended_unused)
 
     @property
     def is_usable(self) -> bool:
@@ -56,6 +54,12 @@ class StandbyProcess(KeptProcess):
         """Kill and reap it without the event loop."""
         self.child.abandon()
 
+    def _ended_unused(self) -> None:
+        if self._pool.remove(self):
+            code = self.child.group.exit_code
+            problem = f"ended (exit status {code}) before it was given an event"
+            _give_up(self._pool, self.origin.hook, problem)
+
     def _current_place(self) -> object:
         spec = self.spec
         program = spec.argv[0] if spec.direct is None else spec.direct.path
@@ -71,11 +75,6 @@ class StandbyExecutor(KeepingExecutor):
 
     Those that wait count as processes, but make way for every event that needs a slot.
     """
-
-    def __init__(self, runtimes: Runtimes) -> None:
-        super().__init__(runtimes)
-        self._given_up: set[int] = set()
-        """Hooks whose processes do not wait for an event."""
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> RunEnd:
         """Give the event to a process on standby, or start one for it."""
@@ -130,10 +129,9 @@ class StandbyExecutor(KeepingExecutor):
                 end = await child.finish(started)
                 if child.has_read or end.cause is FailureCause.TIMEOUT:
                     return end
-                _give_up(hook, "ended without reading its event", self._given_up)
+                _give_up(pool, hook, "ended without reading its event")
             else:
-                problem = "closed its stdin before it was given an event"
-                _give_up(hook, problem, self._given_up)
+                _give_up(pool, hook, "closed its stdin before it was given an event")
                 await child.abort()
                 child.close()
         return None
@@ -149,7 +147,7 @@ class StandbyExecutor(KeepingExecutor):
         self, slots: Slots, pool: ProcessPool, hook: RegisteredHook, call: HookCall
     ) -> None:
         """Start what is missing, one process per turn of the event loop."""
-        if pool.is_closed or not self.keeps(hook) or hook.serial in self._given_up:
+        if pool.is_closed or not self.keeps(hook) or hook.serial in pool.given_up:
             return
         pools = self._runtimes.parts(ProcessPool)
         missing = hook.config.standby - sum(len(p.of_hook(hook.serial)) for p in pools)
@@ -162,33 +160,19 @@ class StandbyExecutor(KeepingExecutor):
             return
         try:
             spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
-            on_end = partial(_ended_unused, pool, hook, self._given_up)
-            process = StandbyProcess(structs.replace(spec, stdin=b""), on_end)
+            process = StandbyProcess(structs.replace(spec, stdin=b""), pool)
         except (OSError, ValueError, SubprocessError) as error:
-            _give_up(hook, f"could not be started ahead: {error}", self._given_up)
+            _give_up(pool, hook, f"could not be started ahead: {error}")
             return
         pool.add(process, origin)
         pool.wait(process)
         pool.loop.call_soon(self._fill, slots, pool, hook, call)
 
 
-def _ended_unused(
-    pool: ProcessPool,
-    hook: RegisteredHook,
-    given_up: set[int],
-    process: StandbyProcess,
-) -> None:
-    # Not a method: the event loop has this, and a system that is dropped must go.
-    if pool.remove(process):
-        code = process.child.group.exit_code
-        problem = f"ended (exit status {code}) before it was given an event"
-        _give_up(hook, problem, given_up)
-
-
-def _give_up(hook: RegisteredHook, problem: str, given_up: set[int]) -> None:
+def _give_up(pool: ProcessPool, hook: RegisteredHook, problem: str) -> None:
     """Start no more processes of a hook: this one was not there for its event."""
-    if hook.serial not in given_up:
-        given_up.add(hook.serial)
+    if hook.serial not in pool.given_up:
+        pool.given_up.add(hook.serial)
         hint = '"standby" needs a script that waits for its input on stdin'
         message = "hook %r %s, and is no longer started ahead: %s"
         logger.warning(message, hook.name, problem, hint)

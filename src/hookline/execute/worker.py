@@ -117,6 +117,8 @@ class ProcessPool:
         self.workers: dict[tuple[int, str], HookWorkers] = {}
         self.waiting: dict[KeptProcess, float] = {}
         """Those without an event, the oldest first, and when they end."""
+        self.given_up: set[int] = set()
+        """Hooks whose processes on standby do not wait for an event."""
         self._live: set[KeptProcess] = set()
         self._approvals: dict[int, Approval] = {}
         self._ending: set[asyncio.Task[None]] = set()
