@@ -54,42 +54,40 @@ def patch_parts(text: str, folder: str = "") -> list[Part]:
     if "\r" in plain:
         # A line end of its own for Copilot, a part of the line for Codex.
         sections += _sections(plain.replace("\r", "\n"))
-    return [part for one in sections for part in _parts(one, folder)]
+    return [part for section in sections for part in _parts(section, folder)]
 
 
 def command_parts(command: str) -> list[Part]:
     """The files of the patches in a shell command, none for other commands."""
-    marks = [found.start() for found in re.finditer(re.escape(PATCH_MARK), command)]
+    marks = [match.start() for match in re.finditer(re.escape(PATCH_MARK), command)]
     if not marks:
         return []
-    moves = [(found.start(), found[1]) for found in _CD.finditer(command)]
-    folders = dict.fromkeys(_folders(moves, marks))
+    folders = dict.fromkeys(_folders(command, marks))
     if len(marks) != 1 or len(folders) != 1 or not _ONLY_CD.match(command):
         # Where the shell goes is a guess: guards see the path as it is written, too.
         folders[""] = None
     return [part for folder in folders for part in patch_parts(command, folder)]
 
 
-def _folders(moves: list[tuple[int, str]], marks: list[int]) -> Iterator[str]:
+def _folders(command: str, marks: list[int]) -> Iterator[str]:
     """Where a shell is at each mark, after the ``cd`` before it, as far as they tell.
 
     Bounded: a command that nobody can read through is still one that guards see.
     """
+    moves = [(match.start(), match[1].strip("'\"")) for match in _CD.finditer(command)]
     folders, at = [""], 0
     for mark in marks[:_MOST_FOLDERS]:
         for start, word in moves[at : at + _MOST_FOLDERS]:
             if start < mark:
                 at += 1
-                folders = _next_folders(folders, word.strip("'\""))
+                joined = [
+                    posixpath.join(folder, reading)
+                    for folder in folders
+                    for reading in _readings(word)
+                ]
+                short = [path for path in joined if len(path) <= _MOST_CHARACTERS]
+                folders = [*dict.fromkeys(short)][:_MOST_FOLDERS] or [""]
         yield from folders
-
-
-def _next_folders(folders: list[str], word: str) -> list[str]:
-    joined = (
-        posixpath.join(one, next_) for one in folders for next_ in _readings(word)
-    )
-    found = dict.fromkeys(one for one in joined if len(one) <= _MOST_CHARACTERS)
-    return list(found)[:_MOST_FOLDERS] or [""]
 
 
 def _readings(word: str) -> list[str]:
@@ -105,40 +103,35 @@ def _readings(word: str) -> list[str]:
 
 
 def _sections(text: str) -> list[_Section]:
-    found: list[_Section] = []
+    sections: list[_Section] = []
+    # The file that a line belongs to, and the one that a lenient reader has opened.
     current: list[_Section] = []
     for raw in text.split("\n"):
         line = raw.removesuffix("\r")
+        trimmed = line.rstrip(_SPACE).lstrip(_SPACE + _MARK)
         # In an update, a marker with space before it is a line of the file.
         is_update = bool(current) and current[0].action == "Update"
-        seen = line.rstrip(_SPACE) if is_update else _trimmed(line)
-        if marker := _FILE.fullmatch(seen):
+        strict = line.rstrip(_SPACE) if is_update else trimmed
+        if marker := _FILE.fullmatch(strict):
             current = [_Section(marker[1], marker[2])]
-            found += current
-        elif seen == _END:
+            sections += current
+            continue
+        if strict == _END:
             current = []
-        else:
-            found += _read_line(current, line)
-    return found
-
-
-def _read_line(current: list[_Section], line: str) -> list[_Section]:
-    """Add a line to the sections that it belongs to; what a lenient reader opens."""
-    for section in current:
-        section.lines.append(line)
-    if move := _MOVE.fullmatch(_trimmed(line)):
+            continue
+        move = _MOVE.fullmatch(trimmed)
         for section in current:
-            section.moves.append(move[1])
-    marker = _FILE.fullmatch(_trimmed(line))
-    if marker is None:
-        return []
-    opened = _Section(marker[1], marker[2])
-    current[1:] = [opened]
-    return [opened]
+            section.lines.append(line)
+            section.moves += [move[1]] if move else []
+        if marker := _FILE.fullmatch(trimmed):
+            current[1:] = [_Section(marker[1], marker[2])]
+            sections.append(current[-1])
+    return sections
 
 
 def _parts(section: _Section, folder: str) -> Iterator[Part]:
     lines = section.lines
+    new = _side(lines, "+")
     for path in _paths(section.path, folder):
         if section.action == "Add":
             content = "\n".join(line[1:] for line in lines if line.startswith("+"))
@@ -146,18 +139,13 @@ def _parts(section: _Section, folder: str) -> Iterator[Part]:
         elif section.action == "Delete":
             yield "delete_file", {"path": path}
         else:
-            sides = {"old_string": _side(lines, "-"), "new_string": _side(lines, "+")}
+            sides = {"old_string": _side(lines, "-"), "new_string": new}
             yield "replace", {"path": path, **sides}
         if section.moves:
             yield "delete_file", {"path": path}
-    content = _side(lines, "+") if section.moves else ""
     for move in section.moves:
         for path in _paths(move, folder):
-            yield "write_file", {"path": path, "content": content}
-
-
-def _trimmed(line: str) -> str:
-    return line.rstrip(_SPACE).lstrip(_SPACE + _MARK)
+            yield "write_file", {"path": path, "content": new}
 
 
 def _paths(written: str, folder: str) -> list[str]:
@@ -166,10 +154,10 @@ def _paths(written: str, folder: str) -> list[str]:
     Codex keeps the space around it and drops tabs and carriage returns within.
     """
     spellings = [written, written.strip(_SPACE + _MARK), _DROPPED.sub("", written)]
-    return [posixpath.join(folder, one) for one in dict.fromkeys(spellings)]
+    return [posixpath.join(folder, path) for path in dict.fromkeys(spellings)]
 
 
 def _side(lines: list[str], mark: str) -> str:
     """The lines of a change as they were (``-``) or will be (``+``)."""
-    kept = (line for line in lines if line[:1] in (mark, " ", ""))
-    return "\n".join(line[1:] for line in kept)
+    side = (line for line in lines if line[:1] in (mark, " ", ""))
+    return "\n".join(line[1:] for line in side)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, structs
@@ -54,16 +54,15 @@ _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     Tool.FETCH: ("url", ("urls", "requests")),
 }
 """A field that tools of some hosts take several of, and what the list is called."""
-_CHANGE = ("old_string", "new_string")
-_EDITOR_TOOLS = {
+_SIDES = ("old_string", "new_string")
+_EDITOR_COMMANDS = {
     "create": Tool.WRITE,
     "write": Tool.WRITE,
     "view": Tool.READ,
     "read": Tool.READ,
 }
-
 _FILE_TOOLS = (Tool.READ, Tool.WRITE, Tool.REPLACE, Tool.DELETE)
-_PATCH_KEYS = ("command", "input", "patch", "patch_text")
+_PATCH_KEYS = {folded_key(key) for key in ("command", "input", "patch", "patch_text")}
 
 
 class ToolCall(Struct, frozen=True):
@@ -84,42 +83,75 @@ class ToolCall(Struct, frozen=True):
 
         Raises ``ValueError`` for a change that cannot be put back.
         """
-        found = [one for one in inputs if one is not None]
-        if not found:
+        changed = next((value for value in inputs if value is not None), None)
+        if changed is None:
             return None
         if len(self.parts) != 1 or not self.is_whole:
             raise ValueError("a change of a part of this call cannot be put back")
-        changed = found[0]
         # What does not belong into the host's list.
         beside = self.tool_input.keys() - {self.listed} if self.listed else ()
         top = {key: value for key, value in changed.items() if key in beside}
-        inner = {
-            self.spelled.get(key, key): value
-            for key, value in changed.items()
-            if key not in top
-        }
-        return top | ({self.listed: self._relisted(inner)} if self.listed else inner)
-
-    def _relisted(self, inner: Wire) -> Any:
-        """The value of the host's list, or of what it took in place of a list."""
-        given = self.tool_input[self.listed]
-        is_list = isinstance(given, list)
-        first = given[0] if is_list else given
-        if not isinstance(first, dict) and len(inner) != 1:
-            raise ValueError(f"an item of {self.listed} cannot have further fields")
-        item = inner if isinstance(first, dict) else next(iter(inner.values()))
-        return [item] if is_list else item
+        inner = {key: value for key, value in changed.items() if key not in beside}
+        inner = {self.spelled.get(key, key): value for key, value in inner.items()}
+        if not self.listed:
+            return inner
+        # The host's list may be a single value, and an item no object.
+        items = self.tool_input[self.listed]
+        item: Any = inner
+        if not isinstance(items[0] if isinstance(items, list) else items, dict):
+            if len(inner) != 1:
+                raise ValueError(f"an item of {self.listed} cannot have further fields")
+            [item] = inner.values()
+        return top | {self.listed: [item] if isinstance(items, list) else item}
 
 
 def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
     """A host's names of tools and ours, given its names for each of ours as words."""
-    return {name: ours for ours, names in by_ours.items() for name in names.split()}
+    return {name: tool for tool, names in by_ours.items() for name in names.split()}
 
 
-def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
+def read_call(name: str, tool_input: Any, names: Mapping[str, str]) -> ToolCall:
     """Read the call of a tool; ``names`` has the host's tool names and ours."""
-    call = _read_call(name, given, names)
+    if isinstance(decoded := _decoded(tool_input), dict):
+        tool_input = decoded
+    tool = names.get(name, name)
+    if isinstance(tool_input, str) and PATCH_MARK in tool_input and tool != Tool.SHELL:
+        tool = Tool.PATCH
+    if not isinstance(tool_input, dict):
+        field, keys = _LISTS.get(tool, ("input", ("input",)))
+        if not isinstance(tool_input, str | list):
+            field, keys = "input", ("input",)
+        key = keys[0] if isinstance(tool_input, list) else field
+        tool_input = {} if tool_input is None else {key: tool_input}
+    if tool == Tool.EDITOR:
+        command = tool_input.get("command")
+        if isinstance(command, str):
+            tool = _EDITOR_COMMANDS.get(command, Tool.REPLACE)
+        else:
+            inserts = tool_input.get("insert_line") is not None
+            is_edit = inserts or keys_of(tool_input, OLD)
+            tool = Tool.REPLACE if is_edit else Tool.WRITE
+    lists = _list_keys(tool, tool_input)
+    if tool == Tool.PATCH:
+        call = _patch_call(name, tool_input)
+    elif lists and tool == Tool.REPLACE:
+        call = _edits_call(name, tool_input, lists)
+    elif lists:
+        call = _listed_call(name, tool, tool_input, lists)
+    else:
+        call = _plain_call(name, tool, tool_input)
+    if tool == Tool.SHELL:
+        call = _shell_call(call)
     return structs.replace(call, parts=tuple(map(_with_file, call.parts)))
+
+
+def _decoded(value: Any) -> Any:
+    """Some versions of a host write an input, or a part of it, as JSON text."""
+    try:
+        decoded = decode(value) if isinstance(value, str) else None
+    except ValueError:
+        return value
+    return decoded if isinstance(decoded, dict | list) else value
 
 
 def _with_file(part: Part) -> Part:
@@ -127,141 +159,105 @@ def _with_file(part: Part) -> Part:
 
     Claude Code writes ``.env`` when it is told to write ``.env/``.
     """
-    name, given = part
-    path = given.get("path")
-    if name not in _FILE_TOOLS or not isinstance(path, str):
+    tool, fields = part
+    path = fields.get("path")
+    if tool not in _FILE_TOOLS or not isinstance(path, str) or not path:
         return part
-    if posixpath.basename(path) not in ("", ".", "..") or not path:
+    if posixpath.basename(path) not in ("", ".", ".."):
         return part
-    return name, given | {"path": posixpath.normpath(path)}
+    return tool, fields | {"path": posixpath.normpath(path)}
 
 
-def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
-    if isinstance(decoded := _decoded(given), dict):
-        given = decoded
-    ours = names.get(name, name)
-    if isinstance(given, str) and PATCH_MARK in given and ours != Tool.SHELL:
-        ours = Tool.PATCH
-    tool_input = _as_object(ours, given)
-    if ours == Tool.EDITOR:
-        ours = _editor_tool(tool_input)
-    if ours == Tool.PATCH:
-        return _patch_call(name, tool_input)
-    keys = _list_keys(ours, tool_input)
-    if ours == Tool.REPLACE and keys:
-        return _edits_call(name, tool_input, keys)
-    if keys:
-        call = _listed_call(name, ours, tool_input, keys)
-    else:
-        call = _plain_call(name, ours, tool_input)
-    return _shell_call(call) if ours == Tool.SHELL else call
+def _texts(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [text for text in values if isinstance(text, str)]
 
 
-def _as_object(ours: str, given: Any) -> Wire:
-    if isinstance(given, dict):
-        return given
-    if ours in _LISTS and isinstance(given, (str, list)):
-        field, (key, *_) = _LISTS[ours]
-        return {key: given} if isinstance(given, list) else {field: given}
-    return {} if given is None else {"input": given}
-
-
-def _decoded(given: Any) -> Any:
-    """Some versions of a host write an input, or a part of it, as JSON text."""
-    try:
-        value = decode(given) if isinstance(given, str) else None
-    except ValueError:
-        return given
-    return value if isinstance(value, dict | list) else given
+def _plain_call(name: str, tool: str, tool_input: Wire) -> ToolCall:
+    """One part; one more for each further value of a field that has several names."""
+    fields: dict[str, str] = {}
+    spelled: dict[str, str] = {}
+    for field, spellings in SPELLINGS.get(tool, {}).items():
+        for key in keys_of(tool_input, spellings):
+            fields[key] = field
+            spelled.setdefault(field, key)
+    part: Wire = {}
+    for key, value in tool_input.items():
+        part.setdefault(fields.get(key, key), value)
+    part |= {field: tool_input[key] for field, key in spelled.items()}
+    # Which of them the tool uses is the host's business: guards see them all.
+    others = [
+        (tool, part | {field: tool_input[key]})
+        for key, field in fields.items()
+        if not same_json(part[field], tool_input[key])
+    ]
+    return ToolCall(name, tool_input, ((tool, part), *others), spelled)
 
 
 def _shell_call(call: ToolCall) -> ToolCall:
-    """A command that a host takes for a patch changes the files of the patch."""
-    commands = [given.get("command") for _, given in call.parts]
-    texts = [text for one in commands for text in _texts(one)]
-    files = [part for text in texts for part in command_parts(text)]
-    shown = [(name, _with_line(given)) for name, given in call.parts]
-    is_changed = bool(files) or any(isinstance(one, list) for one in commands)
-    is_whole = call.is_whole and not is_changed
-    return structs.replace(call, parts=(*shown, *files), is_whole=is_whole)
+    """A list of arguments is shown as the command line that it is.
+
+    A command that a host takes for a patch changes the files of the patch.
+    """
+    parts: list[Part] = []
+    files: list[Part] = []
+    is_whole = call.is_whole
+    for tool, part in call.parts:
+        command = part.get("command")
+        files += [file for text in _texts(command) for file in command_parts(text)]
+        if isinstance(command, list):
+            part = part | {"command": shlex.join(map(str, command))}  # noqa: PLW2901
+            is_whole = False
+        parts.append((tool, part))
+    is_whole = is_whole and not files
+    return structs.replace(call, parts=(*parts, *files), is_whole=is_whole)
 
 
-def _with_line(given: Wire) -> Wire:
-    """A list of arguments is shown as the command line that it is."""
-    command = given.get("command")
-    if not isinstance(command, list):
-        return given
-    return given | {"command": shlex.join(map(str, command))}
-
-
-def _texts(command: Any) -> list[str]:
-    found = command if isinstance(command, list) else [command]
-    return [one for one in found if isinstance(one, str)]
-
-
-def _editor_tool(given: Wire) -> str:
-    command = given.get("command")
-    if isinstance(command, str):
-        return _EDITOR_TOOLS.get(command, Tool.REPLACE)
-    replaces = keys_of(given, OLD) or given.get("insert_line") is not None
-    return Tool.REPLACE if replaces else Tool.WRITE
-
-
-def _plain_call(name: str, ours: str, given: Wire) -> ToolCall:
-    """One part; one more for each further value of a field that has several names."""
-    fields = {key: field for field, key, _ in _spelled(ours, given)}
-    shown: Wire = {}
-    for key, value in given.items():
-        shown.setdefault(fields.get(key, key), value)
-    first = {field: key for field, key, is_first in _spelled(ours, given) if is_first}
-    shown |= {field: given[key] for field, key in first.items()}
-    others = [(field, given[key]) for key, field in fields.items()]
-    parts = [(ours, shown)]
-    # Which of them the tool uses is the host's business: guards see them all.
-    parts += [(ours, shown | {k: v}) for k, v in others if not same_json(shown[k], v)]
-    return ToolCall(name, given, tuple(parts), first)
-
-
-def _spelled(ours: str, given: Wire) -> Iterator[tuple[str, str, bool]]:
-    """Our field, a key of the input that means it, and whether that comes first."""
-    for field, spellings in SPELLINGS.get(ours, {}).items():
-        for at, key in enumerate(keys_of(given, spellings)):
-            yield field, key, at == 0
-
-
-def _patch_call(name: str, given: Wire) -> ToolCall:
-    keys = [folded_key(one) for one in _PATCH_KEYS]
-    texts = [(key, text) for key, value in given.items() for text in _texts(value)]
-    patches = [
-        text for key, text in texts if folded_key(key) in keys or PATCH_MARK in text
+def _patch_call(name: str, tool_input: Wire) -> ToolCall:
+    parts = [
+        part
+        for key, value in tool_input.items()
+        for text in _texts(value)
+        if folded_key(key) in _PATCH_KEYS or PATCH_MARK in text
+        for part in patch_parts(text)
     ]
-    found = [part for text in patches for part in patch_parts(text)]
     # What cannot be read as a patch is shown as it came.
-    parts = tuple(found) or ((name, given),)
-    return ToolCall(name, given, parts, is_whole=not found)
+    shown = tuple(parts) or ((name, tool_input),)
+    return ToolCall(name, tool_input, shown, is_whole=not parts)
 
 
-def _edits_call(name: str, given: Wire, keys: list[str]) -> ToolCall:
+def _list_keys(tool: str, tool_input: Wire) -> list[str]:
+    """The keys of an input that hold several values of a field."""
+    _, spellings = _LISTS.get(tool, ("", ()))
+    return [key for key in keys_of(tool_input, spellings) if tool_input[key] != []]
+
+
+def _edits_call(name: str, tool_input: Wire, lists: list[str]) -> ToolCall:
     """Several edits of one file are one part; so is what stands beside the lists."""
-    rest = {key: value for key, value in given.items() if key not in keys}
-    edits = [edit for key in keys for edit in _edits_in(key, given[key])]
-    plain = [
-        part for edit in edits for part in _plain_call(name, Tool.REPLACE, edit).parts
+    beside = {key: value for key, value in tool_input.items() if key not in lists}
+    edits = [
+        part
+        for key in lists
+        for edit in _edits_in(key, tool_input[key])
+        for _, part in _plain_call(name, Tool.REPLACE, edit).parts
     ]
-    parts = []
-    for _, whole in _plain_call(name, Tool.REPLACE, rest).parts:
-        by_file: dict[str, list[Wire]] = {}
-        for _, edit in plain:
+    parts: list[Part] = []
+    for _, whole in _plain_call(name, Tool.REPLACE, beside).parts:
+        by_file: dict[bytes, list[Wire]] = {}
+        for edit in edits:
             path = whole.get("path") if edit.get("path") is None else edit["path"]
-            by_file.setdefault(encode(path).decode(), []).append({**edit, "path": path})
-        parts += [
-            (Tool.REPLACE, whole | _merged_edits(one)) for one in by_file.values()
-        ]
-        is_shown = encode(whole.get("path")).decode() in by_file
-        is_more = "path" in whole and not is_shown
-        if is_more or not plain or whole.keys() & {*_CHANGE}:
+            by_file.setdefault(encode(path), []).append({**edit, "path": path})
+        for file_edits in by_file.values():
+            merged = {key: value for edit in file_edits for key, value in edit.items()}
+            merged["path"] = file_edits[0]["path"]
+            for side in merged.keys() & {*_SIDES}:
+                lines = [str(edit[side]) for edit in file_edits if side in edit]
+                merged[side] = "\n".join(lines)
+            parts.append((Tool.REPLACE, whole | merged))
+        is_unseen = "path" in whole and encode(whole["path"]) not in by_file
+        if is_unseen or not edits or whole.keys() & {*_SIDES}:
             parts.append((Tool.REPLACE, whole))
-    return ToolCall(name, given, tuple(parts), is_whole=False)
+    return ToolCall(name, tool_input, tuple(parts), is_whole=False)
 
 
 def _edits_in(key: str, value: Any) -> list[Wire]:
@@ -269,10 +265,10 @@ def _edits_in(key: str, value: Any) -> list[Wire]:
     edits: list[Wire] = []
     for item in map(_decoded, value if isinstance(value, list) else [_decoded(value)]):
         if isinstance(item, dict):
-            keys = _list_keys(Tool.REPLACE, item)
-            rest = {name: field for name, field in item.items() if name not in keys}
-            inner = [edit for name in keys for edit in _edits_in(name, item[name])]
-            edits += [rest | edit for edit in inner] or [rest]
+            lists = _list_keys(Tool.REPLACE, item)
+            beside = {name: field for name, field in item.items() if name not in lists}
+            inner = [edit for name in lists for edit in _edits_in(name, item[name])]
+            edits += [beside | edit for edit in inner] or [beside]
         elif isinstance(item, list):
             edits += _edits_in(key, item)
         elif item is not None:
@@ -281,48 +277,31 @@ def _edits_in(key: str, value: Any) -> list[Wire]:
     return edits
 
 
-def _merged_edits(edits: list[Wire]) -> Wire:
-    joined = {
-        key: "\n".join(str(one[key]) for one in edits if key in one)
-        for key in _CHANGE
-        if any(key in one for one in edits)
-    }
-    others = {key: value for one in edits for key, value in one.items()}
-    return {**others, "path": edits[0]["path"], **joined}
-
-
-def _list_keys(ours: str, given: Wire) -> list[str]:
-    """The keys of an input that hold several values of a field."""
-    _, spellings = _LISTS.get(ours, ("", ()))
-    return [key for key in keys_of(given, spellings) if given[key] != []]
-
-
-def _listed_call(name: str, ours: str, given: Wire, keys: list[str]) -> ToolCall:
+def _listed_call(name: str, tool: str, tool_input: Wire, lists: list[str]) -> ToolCall:
     """One part for each value, and for the field itself if that is there too."""
-    rest = {key: value for key, value in given.items() if key not in keys}
-    values = [
-        one
-        for key in keys
-        for one in (given[key] if isinstance(given[key], list) else [given[key]])
+    beside = {key: value for key, value in tool_input.items() if key not in lists}
+    values = [tool_input[key] for key in lists]
+    items = [
+        _item_call(name, tool, item)
+        for value in values
+        for item in (value if isinstance(value, list) else [value])
     ]
-    items = [_item_call(name, ours, one) for one in values]
-    parts = [(ours, rest | part) for item in items for _, part in item.parts]
-    if any(_spelled(ours, rest)):
-        parts += _plain_call(name, ours, rest).parts
-    shown = items[0].parts[0][1]
-    if len(parts) == 1 and items[0].is_whole and not shown.keys() & rest.keys():
-        return ToolCall(name, given, tuple(parts), items[0].spelled, listed=keys[0])
-    return ToolCall(name, given, tuple(parts), is_whole=False)
+    parts = [(tool, beside | part) for item in items for _, part in item.parts]
+    plain = _plain_call(name, tool, beside)
+    parts += plain.parts if plain.spelled else ()
+    first = items[0]
+    is_free = not first.parts[0][1].keys() & beside.keys()
+    if len(parts) == 1 and first.is_whole and is_free:
+        return ToolCall(name, tool_input, (parts[0],), first.spelled, listed=lists[0])
+    return ToolCall(name, tool_input, tuple(parts), is_whole=False)
 
 
-def _item_call(name: str, ours: str, value: Any) -> ToolCall:
+def _item_call(name: str, tool: str, item: Any) -> ToolCall:
     """One item of a list: a value of the field, or an object that has it."""
-    if not isinstance(value, dict):
-        field, _ = _LISTS[ours]
-        return ToolCall(name, {}, ((ours, {field: value}),))
-    arguments = value.get("args")
-    if ours != Tool.SHELL or not isinstance(arguments, list):
-        return _plain_call(name, ours, value)
-    words = [str(one) for one in (value.get("command", ""), *arguments)]
-    command = {**value, "command": shlex.join(words)}
-    return ToolCall(name, {}, ((ours, command),), is_whole=False)
+    if not isinstance(item, dict):
+        return ToolCall(name, {}, ((tool, {_LISTS[tool][0]: item}),))
+    arguments = item.get("args")
+    if tool != Tool.SHELL or not isinstance(arguments, list):
+        return _plain_call(name, tool, item)
+    line = shlex.join(map(str, (item.get("command", ""), *arguments)))
+    return ToolCall(name, {}, ((tool, {**item, "command": line}),), is_whole=False)
