@@ -10,7 +10,7 @@ from pathlib import Path
 from hookline.hosts.host import Host
 from hookline.hosts.host_files import FILES
 from hookline.hosts.host_verdict import EFFECTS
-from hookline.hosts.registry import all_hosts
+from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
 
 from .pages import ROOT
@@ -34,7 +34,7 @@ def with_table(text: str, name: str, table: str) -> str:
 def agents_table() -> str:
     """Every host: its page, what it was tested with, and where it is installed."""
     lines = [_line(["agent", "HOST", "tested with", "settings"]), "|---" * 4 + "|"]
-    for host in all_hosts().values():
+    for host in HOSTS.values():
         linked = f"[{host.title}]({host.name.value}.md)"
         title = linked if page_of(host).exists() else host.title
         tested = host.tested or "untested, by its documentation"
@@ -76,6 +76,6 @@ def _write(page: Path, name: str, table: str) -> None:
 
 if __name__ == "__main__":
     _write(OVERVIEW, AGENTS, agents_table())
-    for one in all_hosts().values():
+    for one in HOSTS.values():
         if page_of(one).exists() and f"<!-- {TABLE} -->" in page_of(one).read_text():
             _write(page_of(one), TABLE, table_of(one))

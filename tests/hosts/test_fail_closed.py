@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from hookline.hosts import failsafe
+from hookline.hosts.registry import HOSTS
+from hookline.protocol.events import HookEventName
 from tests.support.agent_files import GUARD, PROGRAMS, AgentFiles
 
 WRAPPED = ("codex", "gemini", "llxprt", "qwen", "copilot", "vscode", "droid")
@@ -39,6 +42,17 @@ FAILURES = {
     "is killed": "kill -9 $$",
     "fails after an answer": "echo '{}'; exit 3",
 }
+
+
+def test_every_event_before_a_tool_is_one_without_an_answer_that_blocks() -> None:
+    """The bridge knows them by name before it has loaded the hosts."""
+    names = {
+        name
+        for host in HOSTS.values()
+        for name, event in host.events.items()
+        if event is HookEventName.BeforeTool
+    }
+    assert names == {*failsafe.BEFORE_TOOL}
 
 
 @pytest.fixture

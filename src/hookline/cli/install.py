@@ -26,7 +26,7 @@ from hookline.hosts.install import (
     program_for,
     wanted_events,
 )
-from hookline.hosts.registry import all_hosts, host_of
+from hookline.hosts.registry import HOSTS, host_of
 from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.model import TrustStatus
@@ -237,7 +237,7 @@ def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
 
     hosts/README.md#rules 9
     """
-    known = all_hosts()
+    known = HOSTS
     readers = [known[one].title for one in FILES[host.name].readers if one in known]
     if readers:
         unless = "unless they have a 'hookline install' of their own"

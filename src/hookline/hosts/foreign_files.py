@@ -16,7 +16,7 @@ from hookline.protocol.dialects import CLAUDE_TOOLS
 
 from .host import HostName
 from .host_verdict import Wire
-from .registry import all_hosts
+from .registry import HOSTS
 
 _H = HostName
 _PLACES: dict[HostName, str] = {
@@ -81,7 +81,7 @@ def foreign_file(source: HostName, path: Path, theirs: Wire | None) -> str | Non
             owner = None  # it has no plugins like Claude Code's
     if owner is None or owner is source:
         return None
-    whose = f"{path} {verb} {all_hosts()[owner].title}"
+    whose = f"{path} {verb} {HOSTS[owner].title}"
     if owner in (_H.CLAUDE, _H.GEMINI, _H.LLXPRT):
         command = f"hookline migrate --from {owner} {shlex.quote(str(path))}"
         return f"{whose}: run '{command}'"
@@ -112,7 +112,7 @@ def _owner_by_content(source: HostName, theirs: Wire) -> HostName | None:
             return host
     counts = {
         name: len(by_event.keys() & {*host.events, *host.ignored, *others})
-        for name, host in all_hosts().items()
+        for name, host in HOSTS.items()
         for others in [_CURSOR_EVENTS if name is _H.CURSOR else ()]
         if name in (source, *_OWN_EVENTS)
     }

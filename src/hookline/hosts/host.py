@@ -9,7 +9,6 @@ what differs is in ``emitters``, one file for each agent.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -26,6 +25,8 @@ from .host_verdict import Effect, HostVerdict, Limits, Wire
 from .tools import ToolCall, read_call
 
 _E = HookEventName
+_SOURCES = {"compact": "compress", "new": "startup", "fork": "resume"}
+"""Why a session starts: words of hosts, and ours."""
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -93,7 +94,7 @@ class Answer(Struct, frozen=True):
     """What the host cannot express on every event, and could on this one."""
 
 
-class Host(ABC):
+class Host:
     """One coding agent."""
 
     name: HostName
@@ -123,8 +124,6 @@ class Host(ABC):
     answer_fields: tuple[str, ...] = ("last_assistant_message",)
     carried: tuple[str, ...] = ()
     """Fields that have the same name and meaning as ours."""
-    sources: Mapping[str, str] = {}
-    """Why a session starts: their words, and ours."""
     reasons: Mapping[str, str] = {}
     """Why a session ends; where there are any, other words mean ``other``."""
 
@@ -161,9 +160,11 @@ class Host(ABC):
             cwd=self.folder(payload),
         )
 
-    @abstractmethod
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said, in keys that this host accepts."""
+        """Write what the hooks said; here for a host that knows a block alone."""
+        if event.event in (_E.BeforeTool, _E.BeforeAgent) and verdict.ends:
+            return self.refusal(verdict)
+        return Answer()
 
     def refuse(self, reason: str) -> Answer:
         """Block an event that could not be read, whichever it is."""
@@ -210,7 +211,7 @@ class Host(ABC):
                 return self.agent(payload) | self.ending(payload)
             case _E.SessionStart:
                 source = text_field(payload, "source", default="startup")
-                return {"source": self.sources.get(source, source)}
+                return {"source": _SOURCES.get(source, source)}
             case _E.SessionEnd:
                 reason = text_field(payload, "reason", default="other")
                 other = "other" if self.reasons else reason

@@ -26,7 +26,7 @@ from .install import (
     timeout_for,
     wanted_events,
 )
-from .registry import all_hosts
+from .registry import HOSTS
 
 
 class Installed(Struct, frozen=True):
@@ -47,7 +47,7 @@ def find_installed(
     """Every installation that applies in a workspace with these hooks."""
     listed = list(hooks)
     found = []
-    for host in all_hosts().values():
+    for host in HOSTS.values():
         wanted = wanted_events(host, listed)
         installers = {scope: Installer(host.name, scope, workspace) for scope in Scope}
         by_scope = {scope: _calls(host, one) for scope, one in installers.items()}

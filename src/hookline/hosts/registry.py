@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 from hookline.errors import HooklineError, nearest
 
@@ -23,34 +22,32 @@ from .emitters.windsurf import WindsurfHost
 from .host import Host, HostName
 from .host_verdict import Wire
 
-_HOSTS: tuple[Host, ...] = (
-    ClaudeHost(),
-    GeminiHost(),
-    LlxprtHost(),
-    CodexHost(),
-    CopilotHost(),
-    QwenHost(),
-    OpenCodeHost(),
-    CursorHost(),
-    VSCodeHost(),
-    DroidHost(),
-    GooseHost(),
-    KiroHost(),
-    WindsurfHost(),
-    ClineHost(),
-)
-
-
-@cache
-def all_hosts() -> Mapping[HostName, Host]:
-    """Every host, in the order of ``HostName``."""
-    return {host.name: host for host in _HOSTS}
+HOSTS: Mapping[HostName, Host] = {
+    host.name: host
+    for host in (
+        ClaudeHost(),
+        GeminiHost(),
+        LlxprtHost(),
+        CodexHost(),
+        CopilotHost(),
+        QwenHost(),
+        OpenCodeHost(),
+        CursorHost(),
+        VSCodeHost(),
+        DroidHost(),
+        GooseHost(),
+        KiroHost(),
+        WindsurfHost(),
+        ClineHost(),
+    )
+}
+"""A new one is a row here, and a file in ``emitters``."""
 
 
 def host_of(name: str) -> Host:
     """The host of a name; raises for an unknown one."""
-    if name in all_hosts():
-        return all_hosts()[HostName(name)]
+    if name in HOSTS:
+        return HOSTS[HostName(name)]
     near = nearest(name, list(HostName))
     hint = f"did you mean {near!r}?" if near else f"known: {', '.join(HostName)}"
     raise HooklineError(f"unknown host {name!r}: {hint}")
@@ -62,13 +59,12 @@ def real_host(named: Host, payload: Wire, env: Mapping[str, str]) -> Host:
     hosts/README.md#rules 9. Cursor and VS Code are known by their JSON, Copilot by its
     variable; where one agent runs the other, by the time that Claude Code never sends.
     """
-    others = {HostName.CLAUDE, HostName.VSCODE}
     name = named.name
     if name is HostName.CLAUDE and "cursor_version" in payload:
         name = HostName.CURSOR
     elif "hookEventName" in payload:
         name = HostName.VSCODE if name in (HostName.CLAUDE, HostName.COPILOT) else name
-    elif name in others and "COPILOT_CLI" in env:
+    elif name in (HostName.CLAUDE, HostName.VSCODE) and "COPILOT_CLI" in env:
         is_certain = "CLAUDECODE" not in env or "timestamp" in payload
         name = HostName.COPILOT if is_certain else name
-    return all_hosts()[name]
+    return HOSTS[name]

@@ -30,7 +30,6 @@ from types import TracebackType
 from typing import NoReturn
 
 from .client import HANDED_OVER, LENGTH_BYTES, Place, identity, peer_uid
-from .registry import all_hosts
 from .resident_engine import LoadedFiles, run_engine
 from .resident_files import Log
 from .surroundings import Surroundings, limits_of
@@ -50,6 +49,7 @@ _PRELOADED = (
         "agent.session",
         "config",
         "engine.system",
+        "hosts.registry",
         "settings.watch",
     ),
     *("execute.command", "execute.python", "execute.rule", "execute.standby"),
@@ -358,7 +358,6 @@ def main(began_ns: int, lock: int, folder: str, name: str) -> None:
             raise RuntimeError("the interpreter started with other options or code")
         for module in _PRELOADED:
             import_module(f"hookline.{module}")
-        all_hosts()
         files = LoadedFiles()
         files.add_modules(began_ns)
         for path in (sys.executable, os.__file__):

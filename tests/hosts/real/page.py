@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hookline.hosts.host import Host
 from hookline.hosts.host_verdict import EFFECTS, Effect
-from hookline.hosts.registry import all_hosts
+from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
 from tests.docs.hosts import OVERVIEW, with_table
 
@@ -22,7 +22,7 @@ def write_page(rows: list[Row]) -> None:
 
 def limits_table() -> str:
     """What the observed hosts can express; the page of each says what is limited."""
-    observed = [host for host in all_hosts().values() if host.tested]
+    observed = [host for host in HOSTS.values() if host.tested]
     heads = [f"{host.title}" for host in observed]
     lines = _head(["event", "effect", *heads])
     for event in HookEventName:

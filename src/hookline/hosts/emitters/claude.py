@@ -107,7 +107,6 @@ class ClaudeHost(Host):
         *("tool_use_id", "permission_mode", "agent_id", "agent_type"),
         *("agent_transcript_path", "custom_instructions"),
     )
-    sources: Mapping[str, str] = {"compact": "compress"}
     limits = LIMITS
 
     def our_event(self, name: str) -> HookEventName | None:

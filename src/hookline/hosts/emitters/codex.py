@@ -89,7 +89,6 @@ class CodexHost(ClaudeHost):
         }
     )
     project_variables: tuple[str, ...] = ()
-    sources: Mapping[str, str] = {"compact": "compress", "fork": "resume"}
     limits = LIMITS
 
     def response(self, tool: str, name: str, payload: Wire) -> Wire:

@@ -115,7 +115,6 @@ class CopilotHost(Host):
     name_fields = ("hook_event_name", "hookName")
     answer_fields = ("response", "last_assistant_message")
     carried = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
-    sources: Mapping[str, str] = {"new": "startup", "compact": "compress"}
     reasons: Mapping[str, str] = {
         **{reason: reason for reason in ("exit", "clear", "logout")},
         **dict.fromkeys(("user_exit", "prompt_input_exit"), "prompt_input_exit"),

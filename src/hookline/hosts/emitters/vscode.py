@@ -86,7 +86,6 @@ class VSCodeHost(ClaudeHost):
     project_variables: tuple[str, ...] = ()
     name_fields = ("hookEventName", "hook_event_name")
     session_fields = ("sessionId", "session_id")
-    sources: Mapping[str, str] = {"compact": "compress", "new": "startup"}
     limits = LIMITS
 
     def event_name(self, payload: Wire, argument: str | None) -> str:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hookline.hosts.host import (
-    Answer,
     Host,
-    HostEvent,
     HostName,
     first_text,
     mcp_tool,
@@ -24,7 +22,6 @@ from hookline.hosts.host_verdict import (
     ONLY_REFUSED,
     REFUSALS_ALONE,
     Effect,
-    HostVerdict,
     Limits,
     Wire,
     unheard,
@@ -103,9 +100,3 @@ class WindsurfHost(Host):
         """The result of a tool in our shape."""
         content = payload.get("mcp_result", payload.get("command_output", ""))
         return tool_result(content)
-
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Nothing but a block is read."""
-        if event.event in (_E.BeforeTool, _E.BeforeAgent) and verdict.ends:
-            return self.refusal(verdict)
-        return Answer()
