@@ -77,16 +77,22 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
     """Start a program that ends with the host: its pid and our ends of its pipes."""
     with fork_lock:
         opened: list[int] = []
+        pid = None
+        if not watcher.pipes:
+            watcher.start_shell()
+        watcher.is_starting = True
         try:
             for _ in range(3):
                 opened += os.pipe()
             stdin, in_end, out_end, stdout, err_end, stderr = opened
             streams = stdin, stdout, stderr
-            pid = watcher.start(partial(_spawn, spec, streams))
+            pid = _spawn(spec, streams)
         except BaseException:
             for fd in opened:
                 os.close(fd)
             raise
+        finally:
+            watcher.started(pid)
         for fd in streams:
             os.close(fd)
         pipes = in_end, out_end, err_end

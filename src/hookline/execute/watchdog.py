@@ -54,31 +54,29 @@ class Watcher:
     def __init__(self) -> None:
         self.groups: set[int] = set()
         self._shell = 0
-        self._pipes: tuple[int, ...] = ()
+        self.pipes: tuple[int, ...] = ()
         """The lifeline of the shell, and both ends of the pipe with its lines."""
         self._has_warned = False
-        self._is_starting = False
+        self.is_starting = False
+        """Set while a process is being started; ``started`` follows."""
         self._postponed: Callable[[], None] | None = None
 
-    def start(self, spawn: Callable[[], int]) -> int:
-        """Start a process group that ends with the host; ``spawn`` gives its number."""
-        if not self._is_running():
-            self._end_shell()
-            self._start_shell()
-        self._is_starting = True
-        try:
-            group = spawn()
+    def started(self, group: int | None) -> None:
+        """End a group with the host from now on; None: it could not be started."""
+        if group is not None:
             self.groups.add(group)
-            try:
-                os.write(self._pipes[-1], b"+ %d\n" % group)
-            except (IndexError, BlockingIOError):
-                self._rewrite()
-        finally:
-            self._is_starting = False
-            action, self._postponed = self._postponed, None
-            if action is not None:
-                action()
-        return group
+            if not self._is_running():
+                self._end_shell()
+                self.start_shell()
+            else:
+                try:
+                    os.write(self.pipes[-1], b"+ %d\n" % group)
+                except BlockingIOError:
+                    self._rewrite()
+        self.is_starting = False
+        action, self._postponed = self._postponed, None
+        if action is not None:
+            action()
 
     def release(self, group: int) -> None:
         """Leave a group alone from now on; its number may be reused."""
@@ -86,7 +84,7 @@ class Watcher:
             if group in self.groups:
                 self.groups.remove(group)
                 try:
-                    os.write(self._pipes[-1], b"- %d\n" % group)
+                    os.write(self.pipes[-1], b"- %d\n" % group)
                 except (IndexError, BlockingIOError):
                     self._rewrite()
 
@@ -96,7 +94,7 @@ class Watcher:
         For signal handlers: until its number is known, ``kill_all`` cannot kill it.
         Who asks a second time has waited long enough.
         """
-        if not self._is_starting or self._postponed is not None:
+        if not self.is_starting or self._postponed is not None:
             return False
         self._postponed = action
         return True
@@ -122,7 +120,7 @@ class Watcher:
     def disown(self) -> None:
         """In a forked child: the groups are the parent's, and so is the shell."""
         self.groups.clear()
-        self._shell, self._is_starting, self._postponed = 0, False, None
+        self._shell, self.is_starting, self._postponed = 0, False, None
         # A copy of a pipe would keep a hook waiting for the end of its input; a
         # descriptor that is removed from epoll is removed for the host as well.
         # Their owners still close these numbers: another file has to take them.
@@ -133,8 +131,8 @@ class Watcher:
 
     def _rewrite(self) -> None:
         """Make room in a full pipe: what is in it comes to the present groups."""
-        if self._pipes:
-            _, reading, writing = self._pipes
+        if self.pipes:
+            _, reading, writing = self.pipes
             os.read(reading, _PIPE_SIZE)
             os.write(writing, self._lines())
 
@@ -147,7 +145,8 @@ class Watcher:
         except ChildProcessError:  # it has ended, and somebody else has reaped it
             return False
 
-    def _start_shell(self) -> None:
+    def start_shell(self) -> None:
+        """Start it before the first process, so that no process is without one."""
         opened: list[int] = []
         try:
             opened += os.pipe()
@@ -175,8 +174,8 @@ class Watcher:
         shell.returncode = 0  # reaped here, not by Popen
         self._shell = shell.pid
         os.close(waiting)
-        self._pipes = lifeline, reading, writing
-        own_fds.update(self._pipes)
+        self.pipes = lifeline, reading, writing
+        own_fds.update(self.pipes)
 
     def _end_shell(self) -> None:
         if self._is_running():
@@ -184,10 +183,10 @@ class Watcher:
             with suppress(ChildProcessError):  # the host ignores SIGCHLD
                 os.waitpid(self._shell, 0)
         self._shell = 0
-        for fd in self._pipes:
+        for fd in self.pipes:
             own_fds.discard(fd)
             os.close(fd)
-        self._pipes = ()
+        self.pipes = ()
 
 
 def group_lives(group: int) -> bool:
