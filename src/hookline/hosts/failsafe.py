@@ -35,8 +35,8 @@ BEFORE_TOOL = (
 
 def failure_status(event: str | None, stdin: bytes) -> int:
     """How to exit without a verdict on an event, which may not even be JSON."""
-    named = any(b'"%s"' % name.encode() in stdin for name in BEFORE_TOOL)
-    return 2 if named or event in BEFORE_TOOL else 1
+    is_named = any(b'"%s"' % name.encode() in stdin for name in BEFORE_TOOL)
+    return 2 if is_named or event in BEFORE_TOOL else 1
 
 
 class Failsafe:
@@ -78,13 +78,13 @@ class Failsafe:
             return  # a process that answers many events
         self._by = self._started + seconds
         if sys.stderr is not None:
-            left = max(self._by - time.monotonic(), 0)
+            seconds_left = max(self._by - time.monotonic(), 0)
             # For code that never lets another thread run: it ends with status 1.
-            dump_traceback_later(left + 2, exit=True)
+            dump_traceback_later(seconds_left + 2, exit=True)
 
     def _watch(self) -> None:
-        while (left := self._by - time.monotonic()) > 0:
-            time.sleep(left)
+        while (seconds := self._by - time.monotonic()) > 0:
+            time.sleep(seconds)
         waited = f"{self._by - self._started:.0f} s"
         self.end(f"{self.doing} took longer than {waited}, so there is no verdict")
 
@@ -118,7 +118,7 @@ class Failsafe:
 
     def end(self, problem: str) -> "NoReturn":
         """End this process without a verdict, unless that has been given."""
-        event = next((one for one in self.words if one in BEFORE_TOOL), None)
+        event = next((word for word in self.words if word in BEFORE_TOOL), None)
         status = failure_status(event, self.stdin or b"")
         if not self._claimed.acquire(blocking=False):
             os._exit(status if self.status is None else self.status)

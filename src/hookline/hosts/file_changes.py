@@ -84,10 +84,10 @@ def load_record(path: str) -> Record | None:
     place = _record_path(path)
     try:
         content = None if place is None else read_private(place)
-        found = None if content is None else msgspec.json.decode(content, type=Record)
+        record = None if content is None else msgspec.json.decode(content, type=Record)
     except (HooklineError, msgspec.MsgspecError):
         return None
-    return found if found is not None and found.path == path else None
+    return record if record is not None and record.path == path else None
 
 
 def recorded_files() -> Iterator[str]:
@@ -129,17 +129,17 @@ def apply(changes: Iterable[Change]) -> None:
 
 
 def _put(change: Change, target: str) -> None:
-    made = _make_folders(os.path.dirname(target))  # noqa: PTH120
+    folders = _make_folders(os.path.dirname(target))  # noqa: PTH120
     try:
         _write(target, change)
     except SettingsError:
-        _remove_folders(made)
+        _remove_folders(folders)
         raise
     except OSError as error:
-        _remove_folders(made)
+        _remove_folders(folders)
         problem = f"cannot be written: {error.strerror}"
         raise SettingsError(problem, change.path) from error
-    _remember(change, made)
+    _remember(change, folders)
 
 
 def _write(target: str, change: Change) -> None:
@@ -183,8 +183,8 @@ def require_unchanged(change: Change) -> None:
         raise SettingsError(_READ_ONLY, change.path) from error
     except FileNotFoundError:
         pass
-    now = read_bytes(target) if os.path.lexists(target) else None
-    if now != change.before:
+    content = read_bytes(target) if os.path.lexists(target) else None
+    if content != change.before:
         raise ChangedMeanwhileError("changed in the meantime: try again", change.path)
 
 
@@ -197,14 +197,14 @@ def _delete(change: Change, target: str) -> None:
     _forget(change.path)
 
 
-def _remember(change: Change, made: tuple[str, ...]) -> None:
+def _remember(change: Change, new_folders: tuple[str, ...]) -> None:
     place = _record_path(change.path)
     if change.record is None or place is None:
         return
     if change.record.digest != digest(change.after or b""):
         _forget(change.path)  # after uninstalling
         return
-    folders = made or change.record.folders
+    folders = new_folders or change.record.folders
     record = msgspec.structs.replace(change.record, folders=folders)
     folder = os.path.dirname(place)  # noqa: PTH120
     _make_folders(folder, 0o700)
@@ -224,12 +224,12 @@ def _make_folders(folder: str, mode: int = 0o777) -> tuple[str, ...]:
     while not os.path.lexists(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)  # noqa: PTH120
-    for one in reversed(missing):
+    for path in reversed(missing):
         try:
-            os.mkdir(one, mode)  # noqa: PTH102
-            _give_to(one, os.stat(os.path.dirname(one)))  # noqa: PTH116, PTH120
+            os.mkdir(path, mode)  # noqa: PTH102
+            _give_to(path, os.stat(os.path.dirname(path)))  # noqa: PTH116, PTH120
         except OSError as error:
-            raise SettingsError(f"cannot be made: {error.strerror}", one) from error
+            raise SettingsError(f"cannot be made: {error.strerror}", path) from error
     return tuple(missing)
 
 

@@ -79,7 +79,7 @@ def unheard(*events: HookEventName, keep: tuple[Effect, ...] = ()) -> Limits:
     """Limits of events whose answers are not read at all."""
     lost = "the answer of a hook is not read here"
     return {
-        event: dict.fromkeys((one for one in EFFECTS[event] if one not in keep), lost)
+        event: {effect: lost for effect in EFFECTS[event] if effect not in keep}
         for event in events
     }
 
@@ -145,7 +145,7 @@ class HostVerdict(Verdict, frozen=True, kw_only=True):
     def asked(self) -> set[Effect]:
         """What this verdict asks of the host."""
         changes = (self.tool_input, self.llm_request, self.llm_response, self.tools)
-        asked = {
+        effects = {
             Effect.BLOCK: self.blocked,
             Effect.ASK: self.ask,
             Effect.CHANGE: any(change is not None for change in changes),
@@ -156,7 +156,7 @@ class HostVerdict(Verdict, frozen=True, kw_only=True):
             Effect.CLEAR: self.clear_context,
             Effect.SUPPRESS: self.suppressed,
         }
-        return {effect for effect, is_asked in asked.items() if is_asked}
+        return {effect for effect, is_asked in effects.items() if is_asked}
 
 
 def host_verdict(results: Iterable[ProcessedHookResult]) -> HostVerdict:
@@ -165,20 +165,20 @@ def host_verdict(results: Iterable[ProcessedHookResult]) -> HostVerdict:
     The changed input is left out: only the host's own call can spell it.
     """
     results = list(results)
-    outputs = [one.final_output for one in results if one.final_output is not None]
-    objections = [why for one in results for why in blocking_reasons(one.aggregated)]
+    outputs = [each.final_output for each in results if each.final_output is not None]
+    objections = [why for each in results for why in blocking_reasons(each.aggregated)]
     withholding = [output for output in outputs if output.withholds_result]
     blocked = any(result.blocked for result in results) or bool(objections)
     asking = [result for result in results if result.ask]
     reasons = [result.reason for result in results if result.blocked]
     reasons += objections if not any(reasons) else []
     if not blocked:
-        reasons = [one.final_output.reason for one in asking if one.final_output]
+        reasons = [each.final_output.reason for each in asking if each.final_output]
         reasons += [output.reason for output in withholding]
     # A context without what the reason says: a closed form repeats it
     # (protocol.md#results).
     lines = {line for reason in reasons if reason for line in reason.split("\n")}
-    contexts = [one.hook_specific_output.get("additionalContext") for one in outputs]
+    contexts = [each.hook_specific_output.get("additionalContext") for each in outputs]
     contexts = [
         "\n".join(line for line in context.split("\n") if line not in lines)
         for context in contexts

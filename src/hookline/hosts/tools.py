@@ -186,12 +186,12 @@ def _plain_call(name: str, tool: str, tool_input: Wire) -> ToolCall:
         part.setdefault(fields.get(key, key), value)
     part |= {field: tool_input[key] for field, key in spelled.items()}
     # Which of them the tool uses is the host's business: guards see them all.
-    others = [
+    further = [
         (tool, part | {field: tool_input[key]})
         for key, field in fields.items()
         if not same_json(part[field], tool_input[key])
     ]
-    return ToolCall(name, tool_input, ((tool, part), *others), spelled)
+    return ToolCall(name, tool_input, ((tool, part), *further), spelled)
 
 
 def _shell_call(call: ToolCall) -> ToolCall:
@@ -222,8 +222,8 @@ def _patch_call(name: str, tool_input: Wire) -> ToolCall:
         for part in patch_parts(text)
     ]
     # What cannot be read as a patch is shown as it came.
-    shown = tuple(parts) or ((name, tool_input),)
-    return ToolCall(name, tool_input, shown, is_whole=not parts)
+    whole: Part = (name, tool_input)
+    return ToolCall(name, tool_input, tuple(parts) or (whole,), is_whole=not parts)
 
 
 def _list_keys(tool: str, tool_input: Wire) -> list[str]:

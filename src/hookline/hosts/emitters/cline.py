@@ -140,7 +140,7 @@ class ClineHost(Host):
         record = payload["tool_result"]
         content = record.get("output")
         items = content if isinstance(content, list) else []
-        results = [one.get("result") for one in items if isinstance(one, dict)]
+        results = [item.get("result") for item in items if isinstance(item, dict)]
         texts = [result for result in results if isinstance(result, str)]
         if texts and len(texts) == len(items):
             content = "\n".join(texts)

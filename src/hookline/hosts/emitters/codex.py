@@ -69,7 +69,7 @@ class CodexHost(ClaudeHost):
     title = "Codex"
     tested: str | None = "0.166.0"
     events: Mapping[str, HookEventName] = {
-        name: ours for name, ours in CLAUDE_EVENTS.items() if name != "Notification"
+        name: event for name, event in CLAUDE_EVENTS.items() if name != "Notification"
     }
     ignored = frozenset(
         {"PermissionRequest", "PostCompact", "Interrupt"}

@@ -181,7 +181,7 @@ class CursorHost(Host):
             case _E.BeforeTool:
                 wire = {"updated_input": verdict.tool_input}
             case _E.AfterTool if event.name != "postToolUse":
-                losses = [f"{one}: {_UNHEARD}" for one in sorted(verdict.asked())]
+                losses = [f"{effect}: {_UNHEARD}" for effect in sorted(verdict.asked())]
                 return Answer(b"{}\n", lost=tuple(losses))
             case _E.AfterTool if verdict.withheld and self._is_mcp(event):
                 text = {"type": "text", "text": verdict.refusal(WITHHELD)}

@@ -44,7 +44,7 @@ class DroidHost(ClaudeHost):
     title = "Droid"
     tested: str | None = None
     events: Mapping[str, HookEventName] = {
-        name: ours for name, ours in CLAUDE_EVENTS.items() if name != "SubagentStart"
+        name: event for name, event in CLAUDE_EVENTS.items() if name != "SubagentStart"
     }
     ignored = frozenset({"PermissionRequest"})
     tools: Mapping[str, str] = TOOLS | tool_names(
@@ -69,5 +69,6 @@ class DroidHost(ClaudeHost):
             answer = super().write(event, verdict)
             return structs.replace(answer, expressed=expressed)
         texts = filter(None, [verdict.message, verdict.notice])
-        shown = {"context": "", "message": "", "notice": "\n".join(texts)}
-        return super().write(event, structs.replace(verdict, **shown))
+        notice = "\n".join(texts)
+        verdict = structs.replace(verdict, context="", message="", notice=notice)
+        return super().write(event, verdict)

@@ -49,7 +49,7 @@ _TOOLS = {
     "google_web_search": Tool.SEARCH,
     "invoke_agent": Tool.TASK,
 }
-_SPELLED = {ours: theirs for theirs, ours in _TOOLS.items()}
+_SPELLED = {tool: name for name, tool in _TOOLS.items()}
 _ENDING = ("finishReason", "index")
 _SAMPLING = ("temperature", "maxOutputTokens", "topP", "topK")
 LIMITS: Limits = {
@@ -84,9 +84,9 @@ class GeminiHost(Host):
     title = "Gemini CLI"
     tested: str | None = "0.61.0"
     events: Mapping[str, HookEventName] = {
-        one.value: one
-        for one in HookEventName
-        if one not in (_E.SubagentStart, _E.SubagentStop)
+        event.value: event
+        for event in HookEventName
+        if event not in (_E.SubagentStart, _E.SubagentStop)
     }
     limits = LIMITS
     asks = True
@@ -98,8 +98,8 @@ class GeminiHost(Host):
     def call(self, payload: Wire, name: str) -> ToolCall:
         """A tool that fetches: each of the addresses in its prompt is one."""
         call = super().call(payload, name)
-        (tool, tool_input), *others = call.parts
-        if tool != Tool.FETCH or others or "url" in tool_input:
+        tool, tool_input = call.parts[0]
+        if tool != Tool.FETCH or len(call.parts) > 1 or "url" in tool_input:
             return call
         prompt = tool_input.get("prompt")
         words = prompt.split() if isinstance(prompt, str) else []
@@ -194,11 +194,11 @@ def _before_model(event: HostEvent, verdict: HostVerdict) -> Wire:
         return wire | specific(event, llm_response=_response({}, verdict.llm_response))
     if changed is None and not context:
         return {}
-    sent = object_or_empty(event.payload, "llm_request")
-    request = sent | (changed or {})
-    config = _sampling(sent.get("config")) | _sampling(request.get("config"))
+    original = object_or_empty(event.payload, "llm_request")
+    request = original | (changed or {})
+    config = _sampling(original.get("config")) | _sampling(request.get("config"))
     messages = _objects(request.get("messages"))
-    messages = _aligned(_objects(sent.get("messages")), messages)
+    messages = _aligned(_objects(original.get("messages")), messages)
     messages += [{"role": "user", "content": context}] if context else []
     wire = {"model": request["model"]} if request.get("model") else {}
     wire |= {"config": config} if config else {}
@@ -211,8 +211,8 @@ def _before_tool_selection(event: HostEvent, verdict: HostVerdict) -> Wire:
         config = {"mode": "NONE", "allowedFunctionNames": []}
     names = None if config is None else config.get("allowedFunctionNames")
     if isinstance(names, list):
-        theirs = [_SPELLED.get(one, one) for one in names if isinstance(one, str)]
-        config = {**config, "allowedFunctionNames": theirs}
+        names = [_SPELLED.get(name, name) for name in names if isinstance(name, str)]
+        config = {**config, "allowedFunctionNames": names}
     return specific(event, toolConfig=config) | show(verdict.message)
 
 
@@ -251,20 +251,20 @@ def _aligned(before: list[Wire], after: list[Wire]) -> list[Wire]:
     for _, a, b, c, d in matcher.get_opcodes():
         removed = before[a:b][d - c :]
         messages += after[c:d]
-        messages += [{**one, "content": "[removed by a hook]"} for one in removed]
+        messages += [{**text, "content": "[removed by a hook]"} for text in removed]
     return messages
 
 
 def _response(response: Any, changed: Wire) -> Wire:
     """A response that counts: one without parts would be ignored."""
-    sent = response if isinstance(response, dict) else {}
+    original = response if isinstance(response, dict) else {}
     only_text = {"content": {"parts": [changed.get("text")]}}
     candidates = _objects(changed.get("candidates", [only_text])) or [{}]
-    first = next(iter(_objects(sent.get("candidates"))), {})
+    first = next(iter(_objects(original.get("candidates"))), {})
     ending: Wire = {key: first[key] for key in _ENDING if key in first}
-    candidates = [{**ending, **one, "content": _content(one)} for one in candidates]
+    candidates = [ending | each | {"content": _content(each)} for each in candidates]
     text = "".join(candidates[0]["content"]["parts"])
-    usage = (sent | changed).get("usageMetadata")
+    usage = (original | changed).get("usageMetadata")
     wire = {"text": text, "candidates": candidates}
     return wire | ({"usageMetadata": usage} if usage else {})
 

@@ -69,7 +69,7 @@ class GooseHost(Host):
     )
     limits = LIMITS
     tools: Mapping[str, str] = {
-        **{f"developer__{name}": ours for name, ours in _TOOLS.items()},
+        **{f"developer__{name}": tool for name, tool in _TOOLS.items()},
         **_TOOLS,
     }
     name_fields = ("event",)

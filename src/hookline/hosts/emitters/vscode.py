@@ -61,9 +61,9 @@ class VSCodeHost(ClaudeHost):
     title = "VS Code"
     tested: str | None = None
     events: Mapping[str, HookEventName] = {
-        name: ours
-        for name, ours in CLAUDE_EVENTS.items()
-        if ours not in (_E.SessionEnd, _E.Notification)
+        name: event
+        for name, event in CLAUDE_EVENTS.items()
+        if event not in (_E.SessionEnd, _E.Notification)
     }
     ignored: frozenset[str] = frozenset()
     tools: Mapping[str, str] = TOOLS | tool_names(
