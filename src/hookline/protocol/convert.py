@@ -118,6 +118,11 @@ def keys_of(to: Any) -> dict[str, Key]:
     return keys
 
 
+@cache
+def _required_keys(to: Any) -> tuple[tuple[str, Key], ...]:
+    return tuple(item for item in keys_of(to).items() if item[1].is_required)
+
+
 def convert(
     value: object, to: type[T], mistakes: list[Mistake], path: KeyPath = ()
 ) -> T | None:
@@ -141,8 +146,8 @@ def convert(
             if converted is not UNSET:
                 values[key.attribute] = converted
     is_complete = True
-    for name, key in keys.items():
-        if key.is_required and key.attribute not in values:
+    for name, key in _required_keys(kind):
+        if key.attribute not in values:
             is_complete = False
             if name not in value:
                 words = key.plan.expected.words
