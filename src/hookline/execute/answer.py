@@ -143,7 +143,11 @@ def read_streams(hook: RegisteredHook, end: RunEnd) -> RunEnd:
         is_odd = is_odd or any(mark in end.stderr for mark in _ODD_REASONS)
     else:
         cause = FailureCause.SPAWN if code in _NOT_STARTED else FailureCause.CRASH
-        error = _describe(code)
+        error = f"exited with status {code}"
+        if code is None:
+            error = "ended, but another part of the host took its exit status"
+        elif code < 0:
+            error = f"was killed by signal {-code} ({_signal_name(-code)})"
         if end.stderr:
             warning = f"Warning: {_tail(end.stderr)}"
             answer = {"decision": "allow", "systemMessage": warning}
@@ -289,16 +293,11 @@ def _strictness(key: str, value: Any) -> int:
     return int(value is (key != "continue"))
 
 
-def _describe(exit_code: int | None) -> str:
-    if exit_code is None:
-        return "ended, but another part of the host took its exit status"
-    if exit_code >= 0:
-        return f"exited with status {exit_code}"
+def _signal_name(number: int) -> str:
     try:
-        name = signal.Signals(-exit_code).name
+        return signal.Signals(number).name
     except ValueError:
-        name = "an unknown signal"
-    return f"was killed by signal {-exit_code} ({name})"
+        return "an unknown signal"
 
 
 def as_text(stream: bytes) -> str:

@@ -35,10 +35,8 @@ GRACE_S = 5.0
 """From SIGTERM to SIGKILL."""
 DRAIN_S = 0.25
 """How long output is still read after the child exits."""
-UNWATCHED_S = 0.005
-"""Output is not watched before this time, unless the child ends."""
-PIPE_SIZE = 64 * 1024
-"""What a pipe usually holds before its writer has to wait."""
+_UNWATCHED_S = 0.005  # output is not watched before, unless the child ends
+_PIPE_SIZE = 64 * 1024  # what a pipe usually holds
 _BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
 _READ_SIZE = 64 * 1024
 _DRAIN_READS = 64
@@ -65,7 +63,6 @@ class ProcessSpec(Struct, frozen=True, kw_only=True):
     stdin: bytes
     timeout_s: float
     max_output_bytes: int
-    grace_s: float = GRACE_S
     direct: Program | None = None
     """The same without a shell; if it cannot be executed, ``argv`` is started."""
     on_start: OnStart | None = None
@@ -304,7 +301,7 @@ class Feeder:
     def write(self, payload: bytes) -> None:
         """Write all of it, now or when there is room, then close the pipe."""
         self._unsent, self._size = memoryview(payload), len(payload)
-        if self._size > PIPE_SIZE and sys.platform == "linux":
+        if self._size > _PIPE_SIZE and sys.platform == "linux":
             # Fewer wake-ups of the event loop. Over the user's limit of pipe memory
             # the default size will do.
             with suppress(OSError):
@@ -494,7 +491,7 @@ class Child:
             if self._stdin.is_closed:
                 # Most hooks print little and end soon: reading their pipes once at the
                 # end saves a wake-up for every piece of output.
-                soon = self.loop.time() + UNWATCHED_S
+                soon = self.loop.time() + _UNWATCHED_S
                 await self._wait(min(soon, self._deadline))
             if not group.reaped:
                 self._watch()
@@ -509,7 +506,7 @@ class Child:
             else:
                 timed_out = True
                 group.terminate()
-                killed_at = self.loop.time() + self._spec.grace_s
+                killed_at = self.loop.time() + GRACE_S
                 while not group.has_ended() and await self._wait(killed_at):
                     pass
                 await group.wait_gone(killed_at - self.loop.time())
