@@ -301,14 +301,13 @@ class HookApproval(Approval):
         folders = {path for path, pin in approved.items() if pin.kind is PinKind.FOLDER}
         self._listed = sorted(folders.union(paths.folders))
         self._exact = dict.fromkeys(sorted({*pins, *paths.outside} - folders))
+        self._ways: tuple[list[str], list[str]] = ([], [])
+        self._times = _FileTimes((), (), {})
         self._checked: tuple[_FileTimes, str | None] | None = None
-        self._find_ways()
-        self._times = self._look()
 
     def _find_ways(self) -> None:
         """Find the links and folders that lead to the paths now."""
-        self._links, self._folders = list[str](), list[str]()
-        traced = set[str]()
+        links, folders, traced = list[str](), list[str](), set[str]()
         pending, project = [*self._exact, *self._listed], self._manifest.project
         while pending:
             path = pending.pop()
@@ -319,23 +318,25 @@ class HookApproval(Approval):
                     break
                 traced.add(place)
                 if os.path.islink(place):  # noqa: PTH114
-                    self._links.append(place)
+                    links.append(place)
                     folder = os.path.realpath(os.path.dirname(place))  # noqa: PTH120
                     with suppress(OSError):
                         target = os.path.join(folder, os.readlink(place))  # noqa: PTH115, PTH118
                         pending.append(os.path.normpath(target))
                 elif place not in self._exact and os.path.isdir(place):  # noqa: PTH112
-                    self._folders.append(place)
+                    folders.append(place)
                 if place == outermost:
                     break
+        self._ways = links, folders  # at once: other threads may look meanwhile
 
     def _look(self) -> _FileTimes:
+        links, folders = self._ways
         exact = [times_of(path) for path in self._exact]
-        exact += [times_of(link, os.lstat) for link in self._links]
+        exact += [times_of(link, os.lstat) for link in links]
         return _FileTimes(
             tuple(exact),
             tuple(times_of(path) for path in self._listed),
-            {path: times_of(path) for path in self._folders},
+            {path: times_of(path) for path in folders},
         )
 
     def check(self) -> tuple[str | None, Stamp]:
