@@ -97,13 +97,15 @@ class CodexHost(ClaudeHost):
         if not self.server(tool, payload) or not isinstance(response, dict):
             return tool_result(response)
         blocks = response.get("content")
-        texts = list(map(_text, blocks)) if isinstance(blocks, list) else [None]
         content: Any = response
-        if all(text is not None for text in texts):
-            content = "\n".join(filter(None, texts))
-        error = {"message": content} if response.get("isError") is True else None
-        result = tool_result(content) | {"metadata": response}
-        return result if error is None else result | {"error": error}
+        if isinstance(blocks, list):
+            texts = [item.get("text") for item in blocks if isinstance(item, dict)]
+            texts = [text for text in texts if isinstance(text, str)]
+            if len(texts) == len(blocks):
+                content = "\n".join(filter(None, texts))
+        is_error = response.get("isError") is True
+        result = tool_result(content, content if is_error else None)
+        return result | {"metadata": response}
 
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
@@ -129,10 +131,8 @@ class CodexHost(ClaudeHost):
             case _E.BeforeAgent if verdict.ends:
                 # Nobody but the person reads the reason of a blocked prompt.
                 wire = block(verdict.refusal().strip())
-            case _E.BeforeAgent | _E.SessionStart:
-                wire = specific(event, verdict.model_text())
-            case _E.SubagentStart:
-                wire = specific(event, verdict.subagent_text())
+            case _E.BeforeAgent | _E.SessionStart | _E.SubagentStart:
+                return super().write(event, verdict)
             case _E.AfterAgent | _E.SubagentStop if verdict.stop:
                 wire = end(verdict.stop_reason) | show(verdict.message)
             case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
@@ -145,8 +145,3 @@ class CodexHost(ClaudeHost):
         # A message goes with the reason of a block.
         expressed = (Effect.MESSAGE,) if "decision" in wire else ()
         return json_answer(with_notice(wire, verdict), *expressed)
-
-
-def _text(content: Any) -> str | None:
-    text = content.get("text") if isinstance(content, dict) else None
-    return text if isinstance(text, str) else None
