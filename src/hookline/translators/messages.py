@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import takewhile
-from operator import eq
+from operator import eq, itemgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from .stable import LLMMessage, LLMRequest
 
-_MAX_CELLS = 1024
-_SIMILARITY_WINDOW = 64
+_MAX_COMPARISONS = 250_000
+_MAX_SIMILARITIES = 1024
+_STRETCH = 8
+_WINDOW = 64
 
 T = TypeVar("T")
 Messages = Sequence[LLMMessage]
-Pair = tuple[int, int]
 
 
 class RequestChanges(Struct, frozen=True, kw_only=True):
@@ -99,112 +100,56 @@ def request_changes(before: LLMRequest, after: LLMRequest) -> RequestChanges:
 def align(old: Messages, new: Messages) -> list[int | None]:
     """Give the index of the old message for each new one; None for an added one.
 
-    Messages that occur once on both sides and keep their order are paired first, then
-    equal ones from both ends of the stretches between, then those of the same role.
-    The cost is linear in the number of messages.
+    Equal messages are paired first, then similar ones of the same role between them.
     """
-    origins = {j: i for i, j in _pairs(old, new)}
-    return [origins.get(j) for j in range(len(new))]
+    # difflib alone would break up the common ends where messages repeat.
+    head = _common_length(old, new)
+    tail = _common_length(old[head:][::-1], new[head:][::-1])
+    old_end, new_end = len(old) - tail, len(new) - tail
+    origins: list[int | None] = [None] * len(new)
+    origins[:head] = range(head)
+    origins[new_end:] = range(old_end, len(old))
+    blocks = [(old_end, new_end, 0)]
+    if (old_end - head) * (new_end - head) <= _MAX_COMPARISONS:
+        matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end])
+        blocks = [(i + head, j + head, n) for i, j, n in matcher.get_matching_blocks()]
+    i = j = head
+    for block_i, block_j, size in blocks:
+        is_small = (block_i - i) * (block_j - j) <= _MAX_SIMILARITIES
+        step = max(block_i - i, block_j - j, 1) if is_small else _STRETCH
+        for start in range(0, min(block_i - i, block_j - j), step):
+            old_stretch = old[i + start : min(i + start + step, block_i)]
+            new_stretch = new[j + start : min(j + start + step, block_j)]
+            for at_old, at_new in _similar_pairs(old_stretch, new_stretch):
+                origins[j + start + at_new] = i + start + at_old
+        i, j = block_i + size, block_j + size
+        origins[block_j:j] = range(block_i, i)
+    return origins
 
 
-def _pairs(old: Messages, new: Messages) -> Iterator[Pair]:
-    start = 0, 0
-    for end in [*_anchors(old, new), (len(old), len(new))]:
-        yield from _pair_between(old, new, start, end)
-        if end[0] < len(old) and end[1] < len(new):
-            yield end
-        start = end[0] + 1, end[1] + 1
-
-
-def _anchors(old: Messages, new: Messages) -> list[Pair]:
-    """Pair what occurs once on both sides, as far as its order is kept."""
-    in_old, in_new = Counter(old), Counter(new)
-    places = {one: j for j, one in enumerate(new) if in_new[one] == in_old[one] == 1}
-    found = [(i, places[one]) for i, one in enumerate(old) if one in places]
-    return _longest_increasing(found)
-
-
-def _longest_increasing(pairs: list[Pair]) -> list[Pair]:
-    tails: list[int] = []
-    lasts: list[int] = []
-    before: list[int] = []
-    for at, (_, j) in enumerate(pairs):
-        size = bisect_left(tails, j)
-        before.append(lasts[size - 1] if size else -1)
-        tails[size : size + 1] = [j]
-        lasts[size : size + 1] = [at]
-    chain: list[Pair] = []
-    at = lasts[-1] if lasts else -1
-    while at >= 0:
-        chain.append(pairs[at])
-        at = before[at]
-    return chain[::-1]
-
-
-def _pair_between(
-    old: Messages, new: Messages, start: Pair, end: Pair
-) -> Iterator[Pair]:
-    (i, j), (i_end, j_end) = start, end
-    while i < i_end and j < j_end and old[i] == new[j]:
-        yield i, j
-        i, j = i + 1, j + 1
-    while i < i_end and j < j_end and old[i_end - 1] == new[j_end - 1]:
-        i_end, j_end = i_end - 1, j_end - 1
-        yield i_end, j_end
-    small = (i_end - i) * (j_end - j) <= _MAX_CELLS
-    pair = _pair_by_similarity if small else _pair_by_role
-    for a, b in pair(old[i:i_end], new[j:j_end]):
-        yield i + a, j + b
-
-
-def _pair_by_role(old: Messages, new: Messages) -> Iterator[Pair]:
-    waiting: dict[str, deque[int]] = defaultdict(deque)
-    for i, message in enumerate(old):
-        waiting[message.role].append(i)
-    reached = -1
-    for j, message in enumerate(new):
-        same_role = waiting[message.role]
-        while same_role and same_role[0] <= reached:
-            same_role.popleft()
-        if same_role:
-            reached = same_role.popleft()
-            yield reached, j
-
-
-def _pair_by_similarity(old: Messages, new: Messages) -> list[Pair]:
-    best = _best_scores(old, new)
-    pairs: list[Pair] = []
-    i = j = 0
-    while i < len(old) and j < len(new):
-        score = _similarity(old[i], new[j])
-        if score and best[i][j] == score + best[i + 1][j + 1]:
-            pairs.append((i, j))
-            i, j = i + 1, j + 1
-        elif best[i][j] == best[i][j + 1]:
-            j += 1
-        else:
-            i += 1
-    return pairs
-
-
-def _best_scores(old: Messages, new: Messages) -> list[list[int]]:
-    best = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+def _similar_pairs(old: Messages, new: Messages) -> Iterator[tuple[int, int]]:
+    """Pair messages in order so that they are as similar as possible."""
+    # Each cell has the best score of what is left, with its pairs as a linked list.
+    below: list[tuple[int, Any]] = [(0, None)] * (len(new) + 1)
     for i in reversed(range(len(old))):
+        row = below.copy()
         for j in reversed(range(len(new))):
-            score = _similarity(old[i], new[j])
-            paired = score + best[i + 1][j + 1] if score else 0
-            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
-    return best
+            best = max(row[j + 1], below[j], key=itemgetter(0))
+            if old[i].role == new[j].role:
+                texts = old[i].content, new[j].content
+                heads = (text[:_WINDOW] for text in texts)
+                tails = (text[: -_WINDOW - 1 : -1] for text in texts)
+                similarity = 1 + _common_length(*heads) + _common_length(*tails)
+                score = similarity + below[j + 1][0]
+                if score >= best[0]:
+                    best = score, (i, j, below[j + 1][1])
+            row[j] = best
+        below = row
+    pairs = below[0][1]
+    while pairs:
+        i, j, pairs = pairs
+        yield i, j
 
 
-def _similarity(old: LLMMessage, new: LLMMessage) -> int:
-    if old.role != new.role:
-        return 0
-    size = _SIMILARITY_WINDOW
-    heads = (one.content[:size] for one in (old, new))
-    tails = (one.content[: -size - 1 : -1] for one in (old, new))
-    return 1 + _common_length(*heads) + _common_length(*tails)
-
-
-def _common_length(a: str, b: str) -> int:
+def _common_length(a: Sequence[Any], b: Sequence[Any]) -> int:
     return sum(takewhile(bool, map(eq, a, b)))
