@@ -181,6 +181,33 @@ async def test_what_was_compiled_from_a_swapped_module_is_never_used(
     assert (await project.fire()).reason == "the good one"
 
 
+@pytest.mark.parametrize("verdict", [0, 2])
+async def test_what_was_compiled_in_an_exchanged_folder_is_never_used(
+    project: Project, verdict: int
+) -> None:
+    """The folder is put back: its files have the times and the size that they had."""
+    project.write("tools/helper.py", "CODE = 2; REASON = 'the good one'\n")
+    script = """
+import os, sys
+if os.path.exists("evil"):
+    os.rename("tools", "good"); os.rename("evil", "tools")
+    import helper
+    os.rename("tools", "evil"); os.rename("good", "tools")
+import helper; print(helper.REASON, file=sys.stderr); sys.exit(helper.CODE)
+"""
+    project.write("tools/guard.py", script)
+    project.settings({**GUARD, "command": '"$HOOKLINE_PYTHON" tools/guard.py'})
+    assert project.trust() == 0
+    forged = f"CODE = {verdict}; REASON = 'the forged  '\n"
+    helper = project.folder / "tools/helper.py"
+    evil = project.write("evil/helper.py", forged)
+    os.utime(evil, ns=(helper.stat().st_mtime_ns, helper.stat().st_mtime_ns))
+    assert evil.stat().st_size == helper.stat().st_size
+    assert (await project.fire()).blocked
+    (project.folder / "evil").rename(project.folder / "gone")
+    assert (await project.fire()).reason == "the good one"
+
+
 def test_only_a_few_states_are_kept(project: Project) -> None:
     for number in range(40):
         private_cache(str(project.folder), number)

@@ -85,9 +85,11 @@ async def run_hook(
                 result = translation.read(result)
             if breaker.timeouts or result.cause is _TIMEOUT:
                 breaker.note(hook, result.cause, _tool_of(call))
-            if approval is not None and not (
+            if not (
+                approval is None
                 # Which bytes ran is unknown then: only a block still counts.
-                _blocks(result) or approval.unchanged_since(stamp)
+                or approval.unchanged_since(stamp)
+                or _blocks(result)
             ):
                 result = refused(hook, _CHANGED, "its files changed during the run")
         if result.cause is not None:

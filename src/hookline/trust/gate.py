@@ -398,6 +398,12 @@ class HookApproval(Approval):
         self._callbacks.append(callback)
 
     def _call_back(self) -> None:
+        # What was compiled or loaded meanwhile may come from other files, also where
+        # a folder was exchanged and put back: that leaves no trace in its files.
+        if (caches := cache_folder(self._manifest.project)) is not None:
+            import shutil
+
+            shutil.rmtree(caches, ignore_errors=True)
         for callback in self._callbacks:
             callback()
 
