@@ -16,7 +16,7 @@ from google.genai import types
 from hookline.agent import fire_after_model_hook, fire_before_model_hook
 from hookline.errors import TranslationError
 from hookline.translators.openai import OpenAITranslator
-from hookline.translators.stable import LLMRequest
+from hookline.translators.shape import LLMRequest
 from tests.support.recorded_events import RecordedHooks, specific
 
 SECRET = "sk-12345"

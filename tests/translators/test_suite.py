@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hookline.translators.suite import TranslatorSuite
-
 from . import samples
+from .suite import TranslatorSuite
 
 
 class TestGenAIObjects(samples.GenAIObjects, TranslatorSuite):

@@ -304,7 +304,6 @@ def test_dicts_are_translated_without_importing_an_sdk() -> None:
         """
 import sys
 import hookline.translators.openai, hookline.translators.anthropic
-import hookline.translators.suite
 from hookline.translators import pick_translator
 request = {"model": "m", "contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 translator = pick_translator(request)

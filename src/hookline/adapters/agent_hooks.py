@@ -25,7 +25,7 @@ from hookline.agent import (
 from hookline.config import Config
 from hookline.errors import MissingExtraError
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
-from hookline.translators.passthrough import StableTranslator
+from hookline.translators.stable import StableTranslator
 
 try:
     from agent_hooks import ALLOW, Decision, Transform, Verdict

@@ -29,7 +29,7 @@ from hookline.agent import (
 from hookline.agent.decorator import Waiting, run_to_end
 from hookline.errors import MissingExtraError
 from hookline.protocol.values import encode, same_json
-from hookline.translators.stable import LLMMessage
+from hookline.translators.shape import LLMMessage
 
 try:
     from langchain.agents import middleware as lc

@@ -28,9 +28,9 @@ from hookline.agent import (
 from hookline.agent.tool_calls import content_text, refused_result
 from hookline.errors import MissingExtraError
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
-from hookline.translators.messages import RequestChanges
-from hookline.translators.passthrough import StableTranslator
-from hookline.translators.stable import LLMMessage
+from hookline.translators.changes import RequestChanges
+from hookline.translators.shape import LLMMessage
+from hookline.translators.stable import StableTranslator
 
 try:
     from pydantic import TypeAdapter

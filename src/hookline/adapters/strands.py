@@ -31,7 +31,7 @@ from hookline.agent import (
 from hookline.config import Config
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.protocol.values import same_json
-from hookline.translators.passthrough import StableTranslator
+from hookline.translators.stable import StableTranslator
 
 try:
     from strands import hooks

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs, to_builtins
 
 from hookline.protocol.values import decode, encode
-from hookline.translators.passthrough import StableTranslator
-from hookline.translators.sdk_objects import (
+from hookline.translators.stable import StableTranslator
+from hookline.translators.values import (
     genai_types,
     get,
     is_mapping,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
     from hookline.translators.genai import GenerateContentRequest
-    from hookline.translators.stable import HookTranslator
+    from hookline.translators.shape import HookTranslator
 
 
 class _CreateModel:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hookline.translators.anthropic import AnthropicTranslator
-from hookline.translators.sdk_objects import get, items, string_of
+from hookline.translators.values import get, items, string_of
 
 from .client_http import Body, ModelApi, server_sent
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import Any
 
-from hookline.translators.sdk_objects import get
+from hookline.translators.values import get
 
 from .client_anthropic_api import tool_name
 from .client_http import HttpHooks

@@ -16,7 +16,7 @@ from msgspec import structs
 from hookline._internal.log import logger
 from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
-from hookline.translators.sdk_objects import get, with_field
+from hookline.translators.values import get, with_field
 
 from .client import ClientHooks
 from .conversation import name_of

@@ -22,7 +22,7 @@ from msgspec import Struct
 from hookline._internal.log import logger
 from hookline.errors import TranslationError, UnhookedCallError, UnseenResponseError
 from hookline.protocol.events import HookEventName
-from hookline.translators.stable import HookTranslator
+from hookline.translators.shape import HookTranslator
 
 from .client import ClientHooks
 from .decorator import Waiting, run_to_end

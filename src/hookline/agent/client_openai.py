@@ -12,7 +12,7 @@ from typing import Any
 
 from hookline.errors import MissingExtraError, UnknownClientError
 from hookline.translators.openai import OpenAITranslator, ResponsesTranslator
-from hookline.translators.sdk_objects import get, items
+from hookline.translators.values import get, items
 
 from .client import ClientHooks
 from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hookline.engine.registration import signature_of
-from hookline.translators.stable import HookTranslator
+from hookline.translators.shape import HookTranslator
 
 from .tool_calls import ToolResult, annotation
 

@@ -12,11 +12,11 @@ from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators import pick_translator
-from hookline.translators.messages import RequestChanges, request_changes
-from hookline.translators.passthrough import StableTranslator
-from hookline.translators.sdk_objects import get
-from hookline.translators.stable import HookTranslator, LLMMessage, to_wire
-from hookline.translators.translator import merged_tool_config
+from hookline.translators.base import merged_tool_config
+from hookline.translators.changes import RequestChanges, request_changes
+from hookline.translators.shape import HookTranslator, LLMMessage, to_wire
+from hookline.translators.stable import StableTranslator
+from hookline.translators.values import get
 
 from .firing import ConfigOrEvents, SessionEvents, events_of, fire
 

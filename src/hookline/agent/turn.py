@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.results import ProcessedHookResult
-from hookline.translators.stable import HookTranslator
+from hookline.translators.shape import HookTranslator
 
 from .firing import SessionEvents
 from .model_calls import (

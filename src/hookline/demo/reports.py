@@ -13,7 +13,7 @@ from hookline.protocol.inputs import EventFirer, Fields
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.protocol.verdict import Word, hook_verdict
-from hookline.translators.stable import LLMRequest
+from hookline.translators.shape import LLMRequest
 
 
 class HookRun(Struct, frozen=True, kw_only=True):

@@ -20,8 +20,7 @@ from hookline.errors import TranslationError
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import checked_translator
 
-from .sdk_objects import describe, get, is_list, is_mapping, items, string_of
-from .stable import (
+from .shape import (
     HookToolConfig,
     HookTranslator,
     LLMCandidate,
@@ -34,6 +33,7 @@ from .stable import (
     to_wire,
     with_text,
 )
+from .values import describe, get, is_list, is_mapping, items, string_of
 
 __all__ = [
     "HookToolConfig",
@@ -58,7 +58,6 @@ _CLASSES = {
     "anthropic": "AnthropicTranslator",
     "stable": "StableTranslator",
 }
-_MODULES = {"stable": "passthrough"}
 _PACKAGES = {
     "google.genai": "genai",
     "hookline.translators.genai": "genai",
@@ -112,7 +111,7 @@ def pick_translator(value: object, name: str = "auto") -> HookTranslator:
 
 @cache
 def _translator(name: str) -> HookTranslator:
-    module = import_module(f".{_MODULES.get(name, name)}", __name__)
+    module = import_module(f".{name}", __name__)
     translator: HookTranslator = getattr(module, _CLASSES[name])()
     return translator
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from .sdk_objects import (
+from .base import Entry, MessageListTranslator, first_candidate, own_name
+from .shape import HookToolConfig, LLMCandidate, LLMUsage, whole_number
+from .streams import assemble_anthropic
+from .values import (
     anthropic_types,
     as_record,
     get,
@@ -22,9 +25,6 @@ from .sdk_objects import (
     unexpected,
     with_field,
 )
-from .stable import HookToolConfig, LLMCandidate, LLMUsage, whole_number
-from .streams import assemble_anthropic
-from .translator import Entry, MessageListTranslator, first_candidate, own_name
 
 _MODES = {"auto": "AUTO", "any": "ANY", "none": "NONE"}
 _ROLES = {"assistant": "model"}

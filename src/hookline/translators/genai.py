@@ -14,7 +14,20 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .sdk_objects import (
+from .base import Entry, SdkTranslator, read_ratings
+from .shape import (
+    HookToolConfig,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
+    LLMUsage,
+    ToolConfigParts,
+    to_wire,
+    tool_config_parts,
+    whole_number,
+)
+from .streams import assemble_genai
+from .values import (
     as_list,
     as_record,
     genai_types,
@@ -29,19 +42,6 @@ from .sdk_objects import (
     unknown_values_allowed,
     with_field,
 )
-from .stable import (
-    HookToolConfig,
-    LLMCandidate,
-    LLMContent,
-    LLMMessage,
-    LLMUsage,
-    ToolConfigParts,
-    to_wire,
-    tool_config_parts,
-    whole_number,
-)
-from .streams import assemble_genai
-from .translator import Entry, SdkTranslator, read_ratings
 
 
 @lru_cache(maxsize=256)

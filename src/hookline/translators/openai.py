@@ -15,7 +15,16 @@ from typing import Any
 
 import msgspec
 
-from .sdk_objects import (
+from .base import (
+    Entry,
+    MessageListTranslator,
+    SdkTranslator,
+    first_candidate,
+    own_name,
+)
+from .shape import HookToolConfig, LLMCandidate, LLMMessage, LLMUsage, whole_number
+from .streams import assemble_openai
+from .values import (
     as_list,
     as_record,
     chat_types,
@@ -31,15 +40,6 @@ from .sdk_objects import (
     text_or_none,
     unexpected,
     with_field,
-)
-from .stable import HookToolConfig, LLMCandidate, LLMMessage, LLMUsage, whole_number
-from .streams import assemble_openai
-from .translator import (
-    Entry,
-    MessageListTranslator,
-    SdkTranslator,
-    first_candidate,
-    own_name,
 )
 
 _MODES = {"none": "NONE", "auto": "AUTO", "required": "ANY"}

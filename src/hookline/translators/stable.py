@@ -1,134 +1,80 @@
-"""The one shape in which hooks see model calls, whatever SDK the agent uses.
+"""The translator of requests and responses that are in the stable shape already.
 
-Text only, with the field names of Gemini CLI hooks. Unset fields are left out on the
-wire. ``HookTranslator`` is the interface of a translator; each SDK has one.
+Hooks do not see fields that the shape does not have, and these are kept.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from hookline.errors import EncodingError, TranslationError
-from hookline.protocol.outputs import read_part
-from hookline.protocol.values import as_plain, decode, encode
+from hookline.errors import TranslationError
+from hookline.protocol.values import same_json
 
-logger = logging.getLogger("hookline")
+from .base import new_candidates, read_ratings
+from .changes import align
+from .shape import (
+    HookToolConfig,
+    HookTranslator,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
+    LLMRequest,
+    LLMResponse,
+    LLMUsage,
+    MessageWithExtra,
+    RequestParts,
+    ResponseParts,
+    ToolConfigParts,
+    messages_of,
+    request_parts,
+    response_parts,
+    to_wire,
+    tool_config_parts,
+    whole_number,
+    with_text,
+)
+from .values import (
+    as_list,
+    as_record,
+    get,
+    is_list,
+    is_mapping,
+    items,
+    string_of,
+    text_at,
+    text_or_none,
+    unexpected,
+)
 
-
-class LLMMessage(Struct, frozen=True):
-    """One message; the role is ``user``, ``model`` or ``system``."""
-
-    role: str
-    content: str
-
-
-class MessageWithExtra(LLMMessage, frozen=True, eq=False):
-    """A message with further keys of the caller; they do not count in comparisons."""
-
-    extra: dict[str, Any]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LLMMessage):
-            return NotImplemented
-        return (self.role, self.content) == (other.role, other.content)
-
-    def __hash__(self) -> int:
-        return hash(LLMMessage(self.role, self.content))
-
-
-class HookToolConfig(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Whether tools may or must be called (``AUTO``, ``ANY``, ``NONE``), and which."""
-
-    mode: str | None = None
-    allowed_function_names: list[str] | None = None
-
-
-class LLMRequest(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The request of a model call."""
-
-    model: str
-    messages: list[LLMMessage]
-    config: dict[str, Any] | None = None
-    tool_config: HookToolConfig | None = None
-
-
-class LLMContent(Struct, frozen=True):
-    """The text parts of one candidate."""
-
-    role: str
-    parts: list[str]
+_OTHER_SDK = (
+    "for a value in an SDK's own shape, set Config(translator='genai'), 'openai' or "
+    "'anthropic'"
+)
+_COUNTS = ("promptTokenCount", "candidatesTokenCount", "totalTokenCount")
 
 
-class LLMSafetyRating(Struct, frozen=True, omit_defaults=True):
-    """How likely a harm is; without ``blocked``, on purpose (HOOK-077)."""
-
-    category: str | None = None
-    probability: str | None = None
-
-
-class LLMCandidate(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One of the answers in a response."""
-
-    content: LLMContent
-    finish_reason: str | None = None
-    index: int | None = None
-    safety_ratings: list[LLMSafetyRating] | None = None
-
-
-class LLMUsage(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Token counts of a model call."""
-
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    total_token_count: int | None = None
-
-
-class LLMResponse(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The response of a model call; ``text`` is that of the first candidate."""
-
-    candidates: list[LLMCandidate]
-    text: str | None = None
-    usage_metadata: LLMUsage | None = None
-
-
-# What ``from_*`` take: a stable value, or any part of one in wire spelling.
-RequestParts = LLMRequest | dict[str, Any]
-ResponseParts = LLMResponse | dict[str, Any]
-ToolConfigParts = HookToolConfig | dict[str, Any]
-
-
-def to_wire(value: Struct) -> dict[str, Any]:
-    """Convert a stable value to the JSON data that hooks read."""
-    wire: dict[str, Any] = msgspec.to_builtins(value, enc_hook=_plain)
-    if isinstance(value, LLMRequest):
-        wire["messages"] = [_flat(message) for message in wire["messages"]]
-    return _flat(wire) if isinstance(value, LLMMessage) else wire
-
-
-def _flat(message: dict[str, Any]) -> dict[str, Any]:
-    extra = message.pop("extra", None)
-    return message if extra is None else {**extra, **message}
-
-
-def _plain(value: Any) -> Any:
-    """Convert what msgspec does not know, such as subclasses of str, as JSON does."""
-    return decode(encode(value))
-
-
-class HookTranslator(Protocol):
-    """Translates between one SDK's own objects and the stable shape.
-
-    Every method raises ``TranslationError``, naming the field, for a value it cannot
-    read; none changes its arguments. ``hook_name`` is the hook to name in warnings.
-    """
+class StableTranslator(HookTranslator):
+    """The ``HookTranslator`` for hosts that use the stable shape themselves."""
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
-        """Convert a request for hooks."""
+        """Read a request; keys that its messages have beside the shape are shown."""
+        fields = _fields(request, "request")
+        if not is_list(fields.get("messages")):
+            raise unexpected(
+                "request.messages", f"a list ({_OTHER_SDK})", fields.get("messages")
+            )
+        found = enumerate(fields["messages"])
+        config, tools = fields.get("config"), fields.get("toolConfig")
+        return LLMRequest(
+            string_of(fields.get("model")) or "",
+            [_message(one, f"request.messages[{at}]") for at, one in found],
+            dict(config) if isinstance(config, Mapping) else None,
+            self.to_hook_tool_config(tools) if is_mapping(tools) else None,
+        )
 
     def from_hook_llm_request(
         self,
@@ -137,13 +83,36 @@ class HookTranslator(Protocol):
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Apply the parts of a request that a hook changed to ``base_request``.
-
-        That itself if there are none; ``hook_name`` is for warnings.
-        """
+        """Apply a hook's changes, fields beyond the shape included."""
+        parts = request_parts(hook_request, hook_name)
+        base: dict[str, Any] = {}
+        if base_request is not None:
+            seen = self.to_hook_llm_request(base_request)
+            base = _fields(base_request, "request")
+            if messages := messages_of(parts):
+                origins = align(seen.messages, messages)
+                olds = [to_wire(message) for message in seen.messages]
+                parts["messages"] = [
+                    {**({} if at is None else olds[at]), **new}
+                    for at, new in zip(origins, parts["messages"], strict=True)
+                ]
+        for key in ("config", "toolConfig"):
+            if key in parts and is_mapping(base.get(key)):
+                parts[key] = {**base[key], **parts[key]}
+        return _changed(base_request, base, parts, LLMRequest)
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
-        """Convert a response for hooks."""
+        """Read a response, and fill in the text of its first candidate."""
+        fields = _fields(response, "response")
+        if "text" not in fields and "candidates" not in fields:
+            raise unexpected("response", "an object with text or candidates", response)
+        found = as_list(fields.get("candidates"), "response.candidates")
+        candidates = [
+            _candidate(one, f"response.candidates[{at}]")
+            for at, one in enumerate(found)
+        ]
+        text = text_or_none(fields.get("text"), "response.text")
+        return with_text(LLMResponse(candidates, text, _usage(fields)))
 
     def from_hook_llm_response(
         self,
@@ -152,122 +121,124 @@ class HookTranslator(Protocol):
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Rebuild a response from text; ``base_response`` if the text is the same.
-
-        ``hook_name`` is for warnings.
-        """
+        """Apply a hook's changes; text and candidates stay the same text."""
+        parts = response_parts(hook_response, hook_name)
+        seen, base = LLMResponse([]), dict[str, Any]()
+        if base_response is not None:
+            seen = _with_candidate(self.to_hook_llm_response(base_response))
+            base = _fields(base_response, "response")
+        texts = [one.content.parts for one in new_candidates(parts, seen)]
+        given = parts.get("candidates") or base.get("candidates") or []
+        if texts != [one.content.parts for one in seen.candidates]:
+            parts["candidates"] = [
+                _with_texts(given[at] if at < len(given) else {}, found)
+                for at, found in enumerate(texts)
+            ]
+        if texts:
+            parts["text"] = "".join(texts[0])
+        return _changed(base_response, base, parts, LLMResponse)
 
     def replaced_response(self, hook_response: ResponseParts, base: Any) -> Any:
-        """Build a response from nothing; of the base only the kind counts."""
-        return self.from_hook_llm_response(hook_response)
-
-    def api_for(self, request: Any) -> HookTranslator:
-        """Choose the API that a request belongs to, where an SDK has several."""
-        return self
+        """Build a response from nothing, a Struct if the base is one."""
+        empty = LLMResponse([]) if isinstance(base, Struct) else None
+        return self.from_hook_llm_response(hook_response, empty)
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
-        """Convert the SDK's choice of tools for hooks."""
+        """Read a choice of tools."""
+        fields = _fields(tool_config, "toolConfig")
+        names = fields.get("allowedFunctionNames")
+        found = [name for one in items(names) if (name := string_of(one)) is not None]
+        mode = string_of(fields.get("mode"))
+        return HookToolConfig(mode, found if is_list(names) else None)
 
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
-        """Convert a hook's tool config for the SDK, for the API of ``base_request``."""
+        """Convert a choice of tools to JSON data."""
+        return to_wire(tool_config_parts(hook_tool_config))
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Whether the SDK can restrict a call to the names in a hook's tool config."""
+        """The stable shape has names in every mode."""
+        return tool_config_parts(hook_tool_config) is not None
 
     def tool_names(self, request: Any) -> list[str]:
-        """List the names of the tools that a request offers."""
+        """A stable request has no tools."""
+        return []
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
-        """Remove all other tools, those that the service runs itself included."""
+        """There are no tools to remove."""
+        return request
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Assemble the whole response from the chunks of a stream."""
+        """Join the texts of partial stable responses."""
+        found = [self.to_hook_llm_response(chunk) for chunk in chunks]
+        if not found:
+            raise TranslationError("chunks: expected at least one, got none")
+        text = "".join(chunk.text or "" for chunk in found)
+        whole = to_wire(found[-1])
+        first = whole["candidates"][0] if whole["candidates"] else {"index": 0}
+        candidates = [_with_texts(first, [text]), *whole["candidates"][1:]]
+        return {**whole, "text": text, "candidates": candidates}
 
 
-def plain_text(value: Any) -> str | None:
-    """Read a string of any class as ``str``; None for any other value."""
-    return str.__str__(value) if isinstance(value, str) else None
-
-
-def whole_number(value: Any) -> int | None:
-    """Read an integer, or a float without a fraction; None for any other value."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if isinstance(value, int) or value.is_integer() else None
-
-
-def request_parts(
-    value: Struct | Mapping[str, Any], hook_name: str | None = None
-) -> dict[str, Any]:
-    """Read a request, or parts of one, that a hook returned."""
-    parts = _read("llm_request", value, hook_name)
-    if "toolConfig" in parts:
-        parts["toolConfig"] = to_wire(_tool_config(parts["toolConfig"]))
-    return parts
-
-
-def response_parts(
-    value: Struct | Mapping[str, Any], hook_name: str | None = None
-) -> dict[str, Any]:
-    """Read a response, or parts of one, that a hook returned; null empties it."""
-    parts = _read("llm_response", value, hook_name)
-    return parts | {k: new for k, new in _EMPTY.items() if parts.get(k, new) is None}
-
-
-_EMPTY: dict[str, Any] = {"text": "", "candidates": []}
-
-
-def tool_config_parts(
-    value: Struct | Mapping[str, Any], hook_name: str | None = None
-) -> HookToolConfig:
-    """Read a choice of tools that a hook returned."""
-    return _tool_config(_read("toolConfig", value, hook_name))
-
-
-def _tool_config(parts: dict[str, Any]) -> HookToolConfig:
-    mode, names = parts.get("mode") or None, parts.get("allowedFunctionNames")
-    # A list restricts even when it is empty (protocol.md#merging).
-    return HookToolConfig("NONE" if names == [] else mode, names)
-
-
-def _read(
-    name: str, value: Struct | Mapping[str, Any], hook_name: str | None
-) -> dict[str, Any]:
-    """Read a part of an output: an invalid value is ignored by itself, and logged."""
-    try:
-        given = as_plain(_as_dict(value))
-    except EncodingError as error:
-        raise TranslationError(f"{name}: {error}") from error
-    parts, warnings = read_part(name, given)
-    hook = f"hook {hook_name!r}" if hook_name else "a hook"
-    for warning in warnings:
-        logger.warning("%s returned %s", hook, warning)
-    return parts
-
-
-def messages_of(parts: Mapping[str, Any]) -> list[LLMMessage] | None:
-    """Take the messages out of parts that were read."""
-    messages = parts.get("messages")
-    if messages is None:
-        return None
-    return [LLMMessage(message["role"], message["content"]) for message in messages]
-
-
-def with_text(response: LLMResponse) -> LLMResponse:
-    """Fill in the text of the first candidate."""
-    parts = response.candidates[0].content.parts if response.candidates else []
-    if response.text is None and parts:
-        return msgspec.structs.replace(response, text="".join(parts))
-    return response
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
+def _fields(value: Any, place: str) -> dict[str, Any]:
+    """Return the fields that are set."""
     if isinstance(value, Struct):
         return to_wire(value)
     if not isinstance(value, Mapping):
-        raise TranslationError(
-            f"hook output: expected an object, got {type(value).__name__}"
-        )
-    return dict(value)
+        raise unexpected(place, "an object in the stable shape", value)
+    return {key: item for key, item in value.items() if item is not None}
+
+
+def _message(value: Any, place: str) -> LLMMessage:
+    if isinstance(value, LLMMessage):
+        return value
+    if not is_mapping(value):
+        raise unexpected(place, f"an object ({_OTHER_SDK})", value)
+    role, content = text_at(value, "role", place), string_of(value.get("content"))
+    if content is None:
+        given = value.get("content")
+        raise unexpected(f"{place}.content", f"a string ({_OTHER_SDK})", given)
+    extra = {key: one for key, one in value.items() if key not in ("role", "content")}
+    return (
+        MessageWithExtra(role, content, extra) if extra else LLMMessage(role, content)
+    )
+
+
+def _usage(fields: dict[str, Any]) -> LLMUsage | None:
+    usage = fields.get("usageMetadata")
+    if not isinstance(usage, Mapping):
+        return None
+    return LLMUsage(*(whole_number(usage.get(name)) for name in _COUNTS))
+
+
+def _candidate(value: Any, place: str) -> LLMCandidate:
+    content = as_record(get(as_record(value, place), "content") or {}, place)
+    parts = as_list(get(content, "parts"), f"{place}.parts")
+    texts = [text_or_none(part, f"{place}.parts") or "" for part in parts]
+    return LLMCandidate(
+        LLMContent(string_of(get(content, "role")) or "model", texts),
+        string_of(get(value, "finishReason")),
+        whole_number(get(value, "index")),
+        read_ratings(get(value, "safetyRatings")),
+    )
+
+
+def _with_candidate(response: LLMResponse) -> LLMResponse:
+    """Make one of the text, in a response that has nothing else."""
+    if response.candidates or not response.text:
+        return response
+    candidate = LLMCandidate(LLMContent("model", [response.text]))
+    return msgspec.structs.replace(response, candidates=[candidate])
+
+
+def _with_texts(candidate: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:
+    return {**candidate, "content": {"role": "model", "parts": texts}}
+
+
+def _changed(given: Any, base: dict[str, Any], parts: dict[str, Any], kind: Any) -> Any:
+    changes = {k: new for k, new in parts.items() if not same_json(base.get(k), new)}
+    if given is not None and not changes:
+        return given
+    merged = {**base, **changes}
+    return msgspec.convert(merged, kind) if isinstance(given, Struct) else merged

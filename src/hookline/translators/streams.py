@@ -17,7 +17,8 @@ from typing import Any, TypeVar, cast
 
 from hookline.errors import TranslationError
 
-from .sdk_objects import (
+from .shape import whole_number
+from .values import (
     anthropic_types,
     chat_types,
     genai_types,
@@ -31,7 +32,6 @@ from .sdk_objects import (
     unexpected,
     unknown_values_allowed,
 )
-from .stable import whole_number
 
 logger = logging.getLogger("hookline")
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from .stable import LLMMessage, LLMRequest
+from .shape import LLMMessage, LLMRequest
 
 _MAX_COMPARISONS = 250_000
 _MAX_SIMILARITIES = 1024

@@ -1,4 +1,4 @@
-"""Tests that every translator has to pass; run them against your own.
+"""Tests that every translator has to pass.
 
     class TestMyTranslator(MySamples, TranslatorSuite):
         pass
@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from unittest import TestCase
 
 from hookline.errors import TranslationError
-
-from .stable import HookTranslator, LLMMessage, to_wire
+from hookline.translators import HookTranslator, LLMMessage, to_wire
 
 
 class Samples(Protocol):

@@ -20,21 +20,8 @@ from msgspec import Struct
 from hookline.errors import TranslationError
 from hookline.protocol.values import same_json
 
-from .messages import align
-from .sdk_objects import (
-    as_list,
-    as_record,
-    get,
-    is_list,
-    is_mapping,
-    is_record,
-    items,
-    string_of,
-    text_or_none,
-    unexpected,
-    with_field,
-)
-from .stable import (
+from .changes import align
+from .shape import (
     HookToolConfig,
     HookTranslator,
     LLMCandidate,
@@ -54,6 +41,19 @@ from .stable import (
     tool_config_parts,
     whole_number,
     with_text,
+)
+from .values import (
+    as_list,
+    as_record,
+    get,
+    is_list,
+    is_mapping,
+    is_record,
+    items,
+    string_of,
+    text_or_none,
+    unexpected,
+    with_field,
 )
 
 logger = logging.getLogger("hookline")

@@ -13,7 +13,7 @@ from typing import Any
 
 from hookline.errors import MissingExtraError, TranslationError
 
-from .stable import plain_text
+from .shape import plain_text
 
 _NOT_GIVEN_TYPES = frozenset({"NotGiven", "Omit"})
 _MAX_LENGTH = 80
