@@ -268,6 +268,28 @@ async def test_event_that_is_cancelled_leaves_the_load_to_others(
             await first
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no thread"), SystemExit(3)])
+async def test_load_that_cannot_run_or_exits_holds_up_no_event(
+    followed: FollowedSettings, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    followed.write(rule("a"))
+    async with followed.start() as system, asyncio.timeout(10):
+        await followed.fire()
+        followed.write(rule("b"))
+        with monkeypatch.context() as patch:
+            if isinstance(error, SystemExit):  # as an extension's code may
+                patch.setattr("hookline.settings.watch.load_settings", fail)
+            else:
+                patch.setattr(threading.Thread, "start", fail)
+            assert await followed.reason() == "a"
+        assert system.last_reload is not None
+        assert system.last_reload.problems
+        assert await followed.reason() == "b"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 async def test_fork_during_a_load_does_not_wait_for_it(

@@ -315,33 +315,41 @@ class SettingsWatch:
             self._process, self._lock = os.getpid(), threading.Lock()
             self._running = None
         with self._lock:
-            if self._running is None:
+            load = self._running
+            if load is None:
                 load = self._running = Future[Reloaded]()
                 load.set_running_or_notify_cancel()  # whoever waits may be cancelled
-                name = "hookline-reload"
-                thread = threading.Thread(target=self._run, name=name, daemon=True)
-                thread.start()
-            return self._running
+                thread = threading.Thread(
+                    target=self._run, args=(load,), name="hookline-reload", daemon=True
+                )
+                try:
+                    thread.start()
+                except RuntimeError as error:  # no thread is left, or the process ends
+                    self._end(load, Reloaded(problems=(str(error),)))
+            return load
 
-    def _run(self) -> None:
-        before, running = self.settings, self._running
+    def _run(self, load: Future[Reloaded]) -> None:
+        before = self.settings
         try:
             changed = self._apply(self.load())
-            self.last = Reloaded(changed, self.refused)
-        # Extensions run code of others, and a host must go on with what it has.
-        except Exception as error:  # noqa: BLE001
+            outcome = Reloaded(changed, self.refused)
+        # Extensions run code of others, which may exit too. A host must go on with what
+        # it has, and events wait for the end of this.
+        except BaseException as error:  # noqa: BLE001
             self.settings = before
             reasons: tuple[str, ...] = (f"{type(error).__name__}: {error}",)
             if isinstance(error, ReloadError):
                 reasons = (*error.problems, *self.refused)
-            self.last = Reloaded(problems=reasons)
+            outcome = Reloaded(problems=reasons)
+        self._end(load, outcome)
+
+    def _end(self, load: Future[Reloaded], outcome: Reloaded) -> None:
+        self.last = outcome
         try:
-            self._tell(self.last)
+            self._tell(outcome)
         finally:
-            with self._lock:
-                self._running = None
-            if running is not None:
-                running.set_result(self.last)
+            self._running = None
+            load.set_result(outcome)
 
 
 def _without_indices(error: tuple[str, str]) -> tuple[str, str]:
