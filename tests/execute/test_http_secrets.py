@@ -139,6 +139,10 @@ ESCAPES: list[Callable[[str], str]] = [
     lambda text: json.dumps(text)[1:],
     lambda text: json.dumps(text)[1:].replace("/", "\\/"),
     lambda text: json.dumps(text)[1:].replace("&", "\\u0026").replace("<", "\\u003c"),
+    # Gson and .NET; the templates of Go and .NET, in HTML.
+    lambda text: re.sub("[<>&'=+\"]", lambda sign: f"\\u{ord(sign[0]):04X}", text),
+    lambda text: re.sub("[<>&'+\"]", lambda sign: f"&#{ord(sign[0])};", text),
+    lambda text: re.sub("[<>&'+\"]", lambda sign: f"&#x{ord(sign[0]):X};", text),
 ]
 
 

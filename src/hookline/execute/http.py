@@ -12,16 +12,15 @@ off. A secret from the environment is sent, and masked in everything that is kep
 from __future__ import annotations
 
 import asyncio
-import html
-import json
 import os
 import re
 from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator, Iterable
 from functools import lru_cache
+from html.entities import codepoint2name
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from msgspec import Struct, structs
 
@@ -484,17 +483,17 @@ class Mask(Struct, frozen=True):
     the word ``decision``.
     """
 
-    forms: tuple[str, ...]
-    """The secrets as they are, and as JSON, urls and HTML write them."""
+    patterns: tuple[re.Pattern[str], ...]
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Self:
         """A mask for these secrets; short ones are left out."""
-        return cls(_forms(tuple(text for text in secrets if len(text) >= _MIN_SECRET)))
+        long_enough = tuple(text for text in secrets if len(text) >= _MIN_SECRET)
+        return cls(_patterns(long_enough))
 
     def end(self, end: RunEnd) -> RunEnd:
         """The end of a run without the secrets, wherever they are in it."""
-        if not self.forms:
+        if not self.patterns:
             return end
         return structs.replace(
             end,
@@ -507,12 +506,8 @@ class Mask(Struct, frozen=True):
 
     def text(self, text: str) -> str:
         """A text without the secrets, and without the first part of one at its end."""
-        for form in self.forms:
-            text = text.replace(form, MASK)
-        for form in self.forms:
-            start = text.rfind(form[:_MIN_SECRET])
-            if start >= 0 and form.startswith(text[start:]):
-                return text[:start] + MASK
+        for pattern in self.patterns:
+            text = pattern.sub(MASK, text)
         return text
 
     def _json_text(self, text: str) -> str:
@@ -543,33 +538,35 @@ class Mask(Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Every way to write these secrets, the longest first: one may hold another."""
-    forms: set[str] = set()
+def _patterns(secrets: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Secrets in all their forms, the longest first: one may be a part of another."""
+    texts: set[str] = set()
     for secret in secrets:
         raw = secret.encode("utf-8", "surrogateescape")
-        for text in {secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")}:
-            data = text.encode("utf-8", "surrogatepass")
-            in_json = {
-                json.dumps(text)[1:-1],
-                json.dumps(text, ensure_ascii=False)[1:-1],
-            }
-            in_json |= {form.replace("/", "\\/") for form in in_json}
-            # As Go and others write it, for HTML around it.
-            in_json |= {
-                re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", form)
-                for form in in_json
-            }
-            marked = html.escape(text)
-            forms |= {text, quote(data), quote(data, safe=""), quote_plus(data)}
-            forms |= in_json | {marked, html.escape(text, quote=False)}
-            forms |= {
-                marked.replace("&#x27;", mark) for mark in ("&#39;", "&apos;", "'")
-            }
-    # The digits of escapes in the other case.
-    forms |= {re.sub("%..", lambda escape: escape[0].lower(), form) for form in forms}
-    forms |= {
-        re.sub(r"(?<=\\u)....", lambda digits: digits[0].upper(), form)
-        for form in forms
-    }
-    return tuple(sorted(forms, key=len, reverse=True))
+        texts |= {secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")}
+    patterns = []
+    for text in sorted(texts, key=len, reverse=True):
+        letters = [_letter(letter) for letter in text]
+        start, more = "".join(letters[:_MIN_SECRET]), letters[_MIN_SECRET:]
+        cut = "".join(f"(?:{letter})?+" for letter in more)
+        # In the middle of an escape, too, or of what looked like the next letter.
+        cut += r"(?:(?:[\\%&]|(?<=[\\%&]))[\\#\w]{0,9})?\Z"
+        patterns.append(re.compile(f"{start}(?:{''.join(more)}|{cut})"))
+    return tuple(patterns)
+
+
+def _letter(letter: str) -> str:
+    """A pattern for one letter, however JSON, urls, HTML and programs escape it."""
+    if letter.isascii() and letter.isalnum():
+        return letter
+    number, data = ord(letter), letter.encode("utf-8", "surrogatepass")
+    units = re.findall("....", letter.encode("utf-16-be", "surrogatepass").hex())
+    name = codepoint2name.get(number, "apos")
+    forms = (
+        rf"\\{{0,3}}(?:{re.escape(letter)}|&(?:#0?{number}|#x0?{number:x}|{name});)",
+        "".join(f"%{byte:02x}" for byte in data),
+        "".join(rf"\\{{1,3}}u{unit}" for unit in units),
+        "".join(rf"\\{{1,3}}x{byte:02x}" for byte in data),
+        r"\+" if letter == " " else rf"\\{{1,3}}x{number:02x}",
+    )
+    return f"(?i:{'|'.join(forms)})"
