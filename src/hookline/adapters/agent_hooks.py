@@ -20,12 +20,20 @@ from hookline.agent import (
     HookedToolCall,
     HookedTurn,
     ToolResult,
-    session_of,
 )
-from hookline.config import Config
 from hookline.errors import MissingExtraError
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.translators.stable import StableTranslator
+
+from .kit import (
+    MessageShape,
+    Sessions,
+    changed_answer,
+    joined,
+    service_role,
+    stable_role,
+    warn_of_settings,
+)
 
 try:
     from agent_hooks import ALLOW, Decision, Transform, Verdict
@@ -40,7 +48,6 @@ _NO_EFFECT = {
     "SubagentStart": "AGENT-HOOKS does not tell subagents from agents",
     "SubagentStop": "AGENT-HOOKS does not tell subagents from agents",
 }
-_ROLES = {"assistant": "model", "system": "system"}
 
 
 @dataclass
@@ -55,22 +62,16 @@ class _Run:
 
     async def pre_model_call(self, context: Any) -> Verdict:
         messages = context["target"]
-        shown = [
-            {"role": _ROLES.get(message["role"], "user"), "content": text}
-            for message in messages
-            if (text := _shown_text(message))
-        ]
         call = self.model = await self.turn.begin_model(
-            {"model": context["model"]["id"], "messages": shown},
+            {"model": context["model"]["id"], "messages": _MESSAGES.shown(messages)},
             available_tools=[tool["name"] for tool in context.get("tools", [])],
             translator=StableTranslator(),
         )
         if call.refused:
             return _deny(call.stop_reason or call.reason)
-        changes, text_of = call.changes, _shown_text
-        if changes.config or changes.model:
-            logger.warning("AGENT-HOOKS cannot change the model or its settings")
-        edited = changes.applied(messages, text_of=text_of, edit=_with_text, make=_new)
+        changes = call.changes
+        warn_of_settings("AGENT-HOOKS", changes)
+        edited = _MESSAGES.changed(messages, changes)
         return ALLOW if edited == messages else _transform(edited)
 
     async def post_model_call(self, context: Any) -> Verdict:
@@ -79,13 +80,11 @@ class _Run:
             return ALLOW
         self.model = None
         outcome = await call.finish({"text": _text_of(response["content"])})
-        if not outcome.changed and outcome.stop_reason is None:
+        answer = changed_answer(outcome, (c["name"] for c in response["tool_calls"]))
+        if answer is None:
             return ALLOW
-        if response["tool_calls"]:
-            logger.warning("a hook's change of an answer drops the tool calls in it")
-        text = outcome.text if outcome.stop_reason is None else outcome.stop_reason
-        answer = {"content": text, "tool_calls": [], "finish_reason": "stop"}
-        return _transform({**response, **answer})
+        new = {"content": answer.text, "tool_calls": [], "finish_reason": "stop"}
+        return _transform({**response, **new})
 
     async def pre_tool_call(self, context: Any) -> Verdict:
         made = context["tool_call"]
@@ -114,12 +113,12 @@ class _Run:
         value, is_error = context["target"], context["tool_result"]["is_error"]
         given = ToolResult(llm_content=value, error=str(value) if is_error else None)
         outcome = await call.finish(given)
-        if outcome.withheld or outcome.stop_reason is not None:
+        if outcome.is_replaced:
             return _deny(str(outcome.content), outcome.text)
         if outcome.additions and isinstance(value, str):
             return _transform(outcome.text)
         # The value of a program stays as it is: the model is told apart.
-        self.turn.note("\n\n".join(outcome.additions))
+        self.turn.note(joined(outcome.additions))
         return ALLOW
 
     async def output(self, context: Any) -> Verdict:
@@ -158,8 +157,7 @@ class HooklineInterceptor:
         confirm: Confirm | None = None,
         approvals: bool = True,
     ) -> None:
-        self._session = session_of(config_or_session)
-        self._is_fixed = not isinstance(config_or_session, Config)
+        self._sessions = Sessions(config_or_session)
         self._run = partial(_Run, confirm=confirm, approvals=approvals)
         self._runs: dict[str, _Run] = {}
 
@@ -170,7 +168,7 @@ class HooklineInterceptor:
 
     async def _decide(self, context: dict[str, Any]) -> Verdict:
         point, key = context["interception_point"], context["session"]["id"]
-        session = self._session if self._is_fixed else self._session.view(key)
+        session = self._sessions.of(key)
         if point == "agent_startup":
             await session.warn_ineffective("AGENT-HOOKS", _NO_EFFECT)
         elif point == "agent_shutdown":
@@ -219,11 +217,6 @@ def _text_of(content: Any) -> str:
     return ("\n\n" if content and "role" in content[0] else "").join(texts)
 
 
-def _shown_text(message: Any) -> str:
-    """What hooks are shown of a message; results of tools have events of their own."""
-    return "" if message["role"] == "tool" else _text_of(message["content"])
-
-
 def _with_texts(content: Any, texts: list[str]) -> Any:
     """Add texts to a content value, in its own shape."""
     if isinstance(content, str):
@@ -234,11 +227,6 @@ def _with_texts(content: Any, texts: list[str]) -> Any:
     return [*content, *({"type": "text", "text": text} for text in texts)]
 
 
-def _new(message: Any) -> dict[str, Any]:
-    role = "assistant" if message.role == "model" else message.role
-    return {"role": role, "content": message.content}
-
-
 def _with_text(message: Any, text: str | None) -> Any:
     """A message with another text, or without; calls, results and files stay."""
     content = [] if isinstance(message["content"], str) else message["content"]
@@ -247,3 +235,12 @@ def _with_text(message: Any, text: str | None) -> Any:
         return {**message, "content": text}
     said = [] if text is None else [{"type": "text", "text": text}]
     return {**message, "content": [*said, *others]} if said or others else None
+
+
+_MESSAGES: MessageShape[Any] = MessageShape(
+    role_of=lambda message: stable_role(message["role"]),
+    # Results of tools have events of their own.
+    text_of=lambda m: "" if m["role"] == "tool" else _text_of(m["content"]),
+    with_text=_with_text,
+    new=lambda new: {"role": service_role(new.role), "content": new.content},
+)

@@ -207,7 +207,7 @@ class _Conversation:
         shown = ToolResult(llm_content=content, metadata={"toolResponse": response})
         outcome = await _finish_tool(turn, given, shown)
         replaced = None
-        if outcome.withheld or outcome.stop_reason is not None:
+        if outcome.is_replaced:
             replaced = claude_replacement(name, response, str(outcome.content))
         if outcome.withheld and replaced is None:
             # No request may follow with the result, in this turn or a later one.

@@ -16,14 +16,14 @@ from hookline.agent import (
     Confirmation,
     HookedRun,
     HookedToolCall,
-    Session,
     ToolOutcome,
     fire_before_tool_selection_hook,
-    session_of,
 )
 from hookline.agent import ToolResult as HookedResult
 from hookline.errors import MissingExtraError
 from hookline.protocol.values import encode
+
+from .kit import Sessions, joined
 
 try:
     import mcp_types as mcp
@@ -78,8 +78,7 @@ class HooklineMiddleware(Middleware):
         confirm: Confirm | None = None,
         session_id: Callable[[Context], str | None] = mcp_session_id,
     ) -> None:
-        self._session = session_of(config_or_session)
-        self._is_own = isinstance(config_or_session, Session)
+        self._sessions = Sessions(config_or_session)
         self._confirm = confirm
         self._session_id = session_id
 
@@ -108,16 +107,16 @@ class HooklineMiddleware(Middleware):
             result = await call_next(context.copy(message=message))
         except Exception as error:
             outcome = await call.finish(error)
-            if outcome.withheld or outcome.stop_reason is not None:
+            if outcome.is_replaced:
                 raise ToolError(outcome.text) from error
             # An error of the protocol has a code that the client acts on.
             if not outcome.additions or isinstance(error, MCPError):
                 raise
-            raise ToolError("\n\n".join([str(error), *outcome.additions])) from error
+            raise ToolError(joined([str(error), *outcome.additions])) from error
         if isinstance(result, InputRequiredToolResult):
             return result  # a question of the tool: it runs again with the answer
         if not isinstance(result, ToolResult):
-            await self._session.warn_ineffective("FastMCP", _IN_TASKS)
+            await self._sessions.default.warn_ineffective("FastMCP", _IN_TASKS)
             return result  # type: ignore[no-any-return] # as the server passes it on
         return _after(result, await call.finish(_shown(result)))
 
@@ -140,11 +139,8 @@ class HooklineMiddleware(Middleware):
         )
 
     def _begin(self, context: Context | None) -> HookedRun:
-        name = None
-        if context is not None and not self._is_own:
-            name = self._session_id(context)
-        session = self._session if name is None else self._session.view(name)
-        return session.begin_run()
+        name = None if context is None else self._session_id(context)
+        return self._sessions.of(name).begin_run()
 
     def _asking(self, context: CallContext) -> dict[str, Any]:
         """How a person is asked whether a call may run."""
@@ -234,7 +230,7 @@ def _shown(result: ToolResult) -> HookedResult:
 
 
 def _after(result: ToolResult, outcome: ToolOutcome) -> ToolResult:
-    if outcome.withheld or outcome.stop_reason is not None:
+    if outcome.is_replaced:
         # An error needs no structured content, which a result may have to have.
         raise ToolError(outcome.text)
     if not outcome.additions and not outcome.suppress_display:

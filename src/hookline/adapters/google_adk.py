@@ -24,11 +24,12 @@ from hookline.agent import (
     HookedTurn,
     Session,
     ToolOutcome,
-    session_of,
 )
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.protocol.values import same_json
 from hookline.translators.genai import GenerateContentRequest
+
+from .kit import Sessions, answer_of, changed_answer, joined, with_hooks
 
 try:
     from google.adk.agents.base_agent import BaseAgent
@@ -168,8 +169,8 @@ class HooklinePlugin(BasePlugin):
         name: str = "hookline",
     ) -> None:
         super().__init__(name=name)
-        self.session = session_of(config_or_session)
-        self._has_own_id = isinstance(config_or_session, Session)
+        self._sessions = Sessions(config_or_session)
+        self.session = self._sessions.default
         self._confirm = confirm
         self._is_asking_by_adk = approval and confirm is None
         self._invocations: dict[tuple[str, str], _Invocation] = {}
@@ -202,11 +203,11 @@ class HooklinePlugin(BasePlugin):
         context = invocation_context
         invocation = self._open(context, context.invocation_id)
         is_cfc = context.run_config is not None and context.run_config.support_cfc
-        for event in _NOT_LIVE if context.live_request_queue or is_cfc else ():
-            # Nothing could hold back what a live model says.
-            if await self.session.has_hooks(event):
-                problem = f"{event} hooks cannot guard a live run: use run_async"
-                raise HooklineError(problem)
+        # Nothing could hold back what a live model says.
+        unguarded = _NOT_LIVE if context.live_request_queue or is_cfc else ()
+        for event in await with_hooks(self.session, *unguarded):
+            problem = f"{event} hooks cannot guard a live run: use run_async"
+            raise HooklineError(problem)
         await self.session.warn_ineffective(_NAME, _INEFFECTIVE)
         if invocation.caller is not None:
             return None
@@ -284,15 +285,15 @@ class HooklinePlugin(BasePlugin):
         call = await run.begin_model(request, available_tools=tools)
         invocation.models[who] = call
         invocation.stop(run.stop_reason)
-        if not call.refused:
+        answer = answer_of(call)
+        if answer is None:
             _apply(llm_request, request, call)
             return None
-        if call.response is not None and call.stop_reason is None:
-            return LlmResponse(content=_content(call.text))
+        if not answer.is_ending:
+            return LlmResponse(content=_content(answer.text))
         invocation.has_no_answer |= run is invocation.run
         invocation.agents.pop(who, None)  # a subagent without an answer has no stop
-        reason = call.stop_reason or call.reason
-        return LlmResponse(content=invocation.refusal(callback_context, reason))
+        return LlmResponse(content=invocation.refusal(callback_context, answer.text))
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
@@ -307,11 +308,11 @@ class HooklinePlugin(BasePlugin):
             return LlmResponse(partial=True) if is_held else None
         outcome = await call.finish(_as_genai(llm_response))
         invocation.stop(outcome.stop_reason)
-        if outcome.stop_reason is not None:
-            reason = invocation.refusal(callback_context, outcome.stop_reason)
-            return LlmResponse(content=reason)
-        if outcome.changed:
-            return LlmResponse(content=_content(outcome.text))
+        answer = changed_answer(outcome)
+        if answer is not None:
+            refusal = invocation.refusal(callback_context, answer.text)
+            content = refusal if answer.is_ending else _content(answer.text)
+            return LlmResponse(content=content)
         if llm_response.get_function_calls():
             # Their input may change below: nobody else shares these objects then.
             llm_response.content = llm_response.content.model_copy(deep=True)
@@ -464,11 +465,9 @@ class HooklinePlugin(BasePlugin):
         key = (context.session.id, context.invocation_id)
         if key not in self._invocations:
             # A run inside of a tool call, as AgentTool makes one, is its caller's.
-            caller, session = _callers.get({}).get(self), self.session
-            if caller is not None:
-                session = caller.session
-            elif not self._has_own_id:
-                session = session.view(context.session.id)
+            caller = _callers.get({}).get(self)
+            around = None if caller is None else caller.run
+            session = self._sessions.of(context.session.id, around)
             made = self._paused.pop(key, None) or _Invocation(context, session, caller)
             made.is_watched = False
             self._invocations[key] = made
@@ -658,7 +657,7 @@ def _answer(outcome: ToolOutcome) -> dict[str, Any]:
     else:
         answer = dict(content) if isinstance(content, dict) else {"result": content}
     if outcome.additions:
-        answer["additional_context"] = "\n\n".join(outcome.additions)
+        answer["additional_context"] = joined(outcome.additions)
     return answer
 
 

@@ -24,12 +24,18 @@ from hookline.agent import (
     Session,
     ToolOutcome,
     ToolResult,
-    session_of,
 )
 from hookline.agent.decorator import Waiting, run_to_end
 from hookline.errors import MissingExtraError
 from hookline.protocol.values import encode, same_json
 from hookline.translators.shape import LLMMessage
+
+from .kit import (
+    Sessions,
+    answer_of,
+    changed_answer,
+    must_call_tool,
+)
 
 try:
     from langchain.agents import middleware as lc
@@ -120,16 +126,12 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         self, config_or_session: ConfigOrSession, *, confirm: Confirm | None = None
     ) -> None:
         super().__init__()
-        self._own = session_of(config_or_session)
-        self._is_pinned = isinstance(config_or_session, Session)
+        self._sessions = Sessions(config_or_session)
         self._confirm = confirm
 
     def _session(self) -> Session:
         """The session of the thread that runs, or the one that was given."""
-        thread = get_config()["configurable"].get("thread_id")
-        if self._is_pinned or thread is None:
-            return self._own
-        return self._own.view(thread)
+        return self._sessions.of(get_config()["configurable"].get("thread_id"))
 
     @lc.hook_config(can_jump_to=["end"])
     def before_agent(self, state: State, runtime: Any) -> Update:
@@ -188,12 +190,13 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         names = [_tool_name(tool) for tool in request.tools]
         stable = _stable_request(request)
         call = await wait.hooks(turn.begin_model(stable, available_tools=names))
-        if call.refused:
-            # An answer in the model's place is an answer; a plain block ends the turn.
-            turn.blocked = not call.text
-            response = _answer(call.stop_reason or call.text or call.reason)
-        else:
+        answer = answer_of(call)
+        if answer is None:
             response = await _answered(wait, call, _changed(request, call), handler)
+        else:
+            # An answer in the model's place is an answer; a plain block ends the turn.
+            turn.blocked = answer.is_ending
+            response = lc.ModelResponse([AIMessage(answer.text)])
         update: Update = {"messages": recorded} if recorded else {}
         if turn.state != request.state.get(KEY):
             update[KEY] = turn.state
@@ -242,7 +245,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
             raise
         except Exception as error:
             outcome = await wait.hooks(call.finish(error))
-            if not (outcome.withheld or outcome.stop_reason):
+            if not outcome.is_replaced:
                 raise
             return _told(None, asked, outcome, marks)
         finally:
@@ -319,26 +322,19 @@ async def _answered(
     if message is None:
         return response
     outcome = await wait.hooks(call.finish({"text": _text(message)}))
-    if outcome.stop_reason is not None:
-        return _answer(outcome.stop_reason)
-    if outcome.changed:
-        return _rewritten(message, outcome.text, request, response)
-    return response
-
-
-def _answer(text: str | None) -> Response:
-    return lc.ModelResponse([AIMessage(text or "")])
-
-
-def _rewritten(
-    old: AIMessage, text: str, request: Request, response: Response
-) -> Response:
-    """The answer that hooks made: nothing else of the first one is left (HOOK-079)."""
-    if old.tool_calls:
-        names = ", ".join(call["name"] for call in old.tool_calls)
-        logger.warning("an AfterModel hook changed an answer: %s not called", names)
-    new = AIMessage(text, id=old.id, name=old.name, usage_metadata=old.usage_metadata)
-    if response.structured_response is None or old.tool_calls:
+    answer = changed_answer(outcome, (call["name"] for call in message.tool_calls))
+    if answer is None:
+        return response
+    if answer.is_ending:
+        return lc.ModelResponse([AIMessage(answer.text)])
+    # Nothing else of the first answer is left.
+    new = AIMessage(
+        answer.text,
+        id=message.id,
+        name=message.name,
+        usage_metadata=message.usage_metadata,
+    )
+    if response.structured_response is None or message.tool_calls:
         return lc.ModelResponse([new])
     schema = getattr(request.response_format, "schema", request.response_format)
     try:
@@ -437,7 +433,7 @@ def _changed(request: Request, call: HookedModelCall) -> Request:
 def _restricted(request: Request, call: HookedModelCall) -> Request:
     """The request with the tools that hooks leave, and the mode that they want."""
     names, choice = call.allowed_names, request.tool_choice
-    if call.request.get("toolConfig", {}).get("mode") == "ANY":
+    if must_call_tool(call):
         choice = "any"
     if names is None:
         return request if choice is None else request.override(tool_choice=choice)
@@ -479,7 +475,7 @@ def _told(
     message = _message_in(result, asked["id"])
     marks["suppress_display"] = outcome.suppress_display or None
     marks["stop_reason"] = stop = outcome.stop_reason or marks.get("stop_reason")
-    if outcome.withheld or outcome.stop_reason or (stop and message is None):
+    if outcome.is_replaced or (stop and message is None):
         # The artifact, and a command's updates, are withheld with the text.
         return _refusal(asked, outcome.text, marks)
     if message is None:

@@ -36,6 +36,8 @@ from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.values import same_json
 from hookline.translators.openai import OpenAITranslator
 
+from .kit import Answer, answer_of, changed_answer, joined, with_hooks
+
 try:
     import agents as sdk
 except ImportError as error:
@@ -400,7 +402,7 @@ class _HookedAgent:
 async def _check_others(run: _Run, tools: list[Any]) -> None:
     """Refuse tools that would run here without their hooks; tell of hosted ones."""
     events = ("BeforeTool", "AfterTool")
-    if not tools or not any([await run.session.has_hooks(event) for event in events]):
+    if not tools or not await with_hooks(run.session, *events):
         return
     for tool in tools:
         if isinstance(tool, _LOCAL_TOOLS) and getattr(tool, "executor", True):
@@ -414,7 +416,7 @@ async def _check_others(run: _Run, tools: list[Any]) -> None:
 
 async def _refuse_model(run: _Run, what: str) -> None:
     """Raise if a model that hooks cannot see has hooks."""
-    if any([await run.session.has_hooks(event) for event in _MODEL_EVENTS]):
+    if await with_hooks(run.session, *_MODEL_EVENTS):
         raise UserError(
             f"the model {what}, so that Runner calls it without its hooks: "
             "use HooklineRunner, or a Model object in the agent"
@@ -485,7 +487,7 @@ async def _invoke(
     # The tool is foreign code: hooks see its failure before the SDK does.
     except Exception as raised:
         outcome = await call.finish(raised)
-        if outcome.withheld or outcome.stop_reason:
+        if outcome.is_replaced:
             return await _text_result(tool, ctx, outcome.text)
         raise
     if _is_paused(ctx):
@@ -534,17 +536,15 @@ async def _result_of(
     is_error: bool,
 ) -> Any:
     """What the model gets from a tool."""
-    if outcome.withheld or outcome.stop_reason:
+    if outcome.is_replaced:
         return await _text_result(tool, ctx, outcome.text)
     if is_error:
-        return await _text_result(
-            tool, ctx, "\n\n".join([str(value), *outcome.additions])
-        )
+        return await _text_result(tool, ctx, joined([str(value), *outcome.additions]))
     if not outcome.additions:
         return outcome.content
-    content, added = outcome.content, "\n\n".join(outcome.additions)
+    content, added = outcome.content, joined(outcome.additions)
     if isinstance(content, str):
-        return await _text_result(tool, ctx, f"{content}\n\n{added}")
+        return await _text_result(tool, ctx, joined([content, added]))
     parts = list(content) if isinstance(content, list | tuple) else [content]
     if all(isinstance(part, _PARTS) for part in parts):
         return [*parts, sdk.ToolOutputText(text=added)]
@@ -650,7 +650,7 @@ async def _hand_off(
     used = _arguments_of(call, arguments)
     agent = hooks.agent(await plain.on_invoke_handoff(ctx, used))
     outcome = await call.finish(plain.get_transfer_message(agent))
-    run.transfer = "\n\n".join([outcome.text, *turn.additions])
+    run.transfer = joined([outcome.text, *turn.additions])
     run.taken_over.append(turn)
     return agent
 
@@ -805,10 +805,8 @@ class _ModelCall:
         call = self._call = await self.run.run.begin_model(
             request, available_tools=names, translator=_TRANSLATOR
         )
-        if call.refused:
-            is_answer = call.response is not None and call.stop_reason is None
-            reason = call.stop_reason or call.reason or ""
-            self.answer = [_message(call.text)] if is_answer else self._ending(reason)
+        if (answer := answer_of(call)) is not None:
+            self.answer = self._said(answer)
             return
         self._apply(request, call.request)
         self._restrict(call.allowed_names)
@@ -868,9 +866,11 @@ class _ModelCall:
             # A service rejects a choice where there is nothing to choose from.
             self._set(tool_choice=None)
 
-    def _ending(self, reason: str) -> list[Any]:
-        """The last answer of a run that a hook ended."""
-        self.run.ended = reason
+    def _said(self, answer: Answer) -> list[Any]:
+        """What hooks say in the place of an answer; it may be the end of the run."""
+        if not answer.is_ending:
+            return [_message(answer.text)]
+        self.run.ended = reason = answer.text
         schema = self.given["output_schema"]
         if schema is not None and not schema.is_plain_text():
             try:
@@ -882,11 +882,10 @@ class _ModelCall:
     async def finish(self, output: list[Any]) -> list[Any]:
         """Fire the hooks after the call; the items of the answer to go on with."""
         outcome = await self._call.finish({"object": "response", "output": output})
-        self._is_rewritten = outcome.changed or outcome.stop_reason is not None
-        if outcome.stop_reason is not None:
-            return self._ending(outcome.stop_reason)
-        if outcome.changed:
-            output = [_message(outcome.text)]
+        answer = changed_answer(outcome)
+        self._is_rewritten = answer is not None
+        if answer is not None:
+            output = self._said(answer)
         return list(await self.run.begin_calls(output, self._handoffs))
 
     async def shown(self, event: Any) -> list[Any]:
@@ -1088,7 +1087,7 @@ class _Turn:
             self.result = _result(RunResult, **parts)
             return False
         if turn.additions and isinstance(given, list):
-            self.given = [*given, _user_item("\n\n".join(turn.additions))]
+            self.given = [*given, _user_item(joined(turn.additions))]
         elif turn.additions:
             self.given = turn.prompt
         context.__dict__["hookline_run"] = self.run

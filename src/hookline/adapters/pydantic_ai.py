@@ -23,7 +23,6 @@ from hookline.agent import (
     HookedToolCall,
     HookedTurn,
     Session,
-    session_of,
 )
 from hookline.agent.tool_calls import content_text, refused_result
 from hookline.errors import MissingExtraError
@@ -31,6 +30,16 @@ from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.translators.changes import RequestChanges
 from hookline.translators.shape import LLMMessage
 from hookline.translators.stable import StableTranslator
+
+from .kit import (
+    MessageShape,
+    Sessions,
+    answer_of,
+    changed_answer,
+    joined,
+    must_call_tool,
+    with_hooks,
+)
 
 try:
     from pydantic import TypeAdapter
@@ -118,8 +127,7 @@ class _RunState:
     async def is_held_back(self) -> bool:
         """Whether a stream waits for hooks that see the complete response."""
         end = "SubagentStop" if self.parent else "AfterAgent"
-        has_hooks = self.session.has_hooks
-        return await has_hooks("AfterModel") or await has_hooks(end)
+        return bool(await with_hooks(self.session, "AfterModel", end))
 
 
 _delegating: ContextVar[HookedRun | None] = ContextVar("hookline_run", default=None)
@@ -145,8 +153,7 @@ class HooklineCapability(AbstractCapability[Any]):
         confirm: Confirm | None = None,
         approval: bool | None = None,
     ) -> None:
-        session_of(config_or_session)  # raises for anything else
-        self._given = config_or_session
+        self._sessions = Sessions(config_or_session)
         self._confirm, self._approval = confirm, approval
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -155,10 +162,8 @@ class HooklineCapability(AbstractCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
         """A copy with the state of one run."""
-        session, parent, hooks = session_of(self._given), _delegating.get(), copy(self)
-        if session is not self._given:
-            found = parent.session.session_id if parent else ctx.conversation_id
-            session = session.view(found)
+        parent, hooks = _delegating.get(), copy(self)
+        session = self._sessions.of(ctx.conversation_id, parent)
         hooks.state = _RunState(session, parent)
         return hooks
 
@@ -294,14 +299,14 @@ class HooklineCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, output_context: Any, output: Any
     ) -> Any:
         """BeforeTool for an output function, which is a tool that ends the run."""
-        has_hooks, call = self.state.session.has_hooks, output_context.tool_call
+        session, call = self.state.session, output_context.tool_call
         kind = output_context.output_type
         # Only the class of a ``Choices`` set knows that its values are functions.
         is_set = getattr(kind, "__module__", None) == Choices.__module__
         read: Any = getattr(kind, "__get_pydantic_core_schema__", None)
         runs_choice = is_set and getclosurevars(read).nonlocals.get("has_actions")
         if not (output_context.has_function or runs_choice) or not (
-            await has_hooks("BeforeTool") or await has_hooks("AfterTool")
+            await with_hooks(session, "BeforeTool", "AfterTool")
         ):
             return output
         if ctx.partial_output:
@@ -321,9 +326,7 @@ class HooklineCapability(AbstractCapability[Any]):
         args = output if isinstance(output, dict) else fields
         args = args if isinstance(args, dict) else {only: output}
         # No selection of tools forbids it: a run has to end.
-        begun = HookedToolCall(
-            self.state.session, name, args, on_stop=self.state.run.stop
-        )
+        begun = HookedToolCall(session, name, args, on_stop=self.state.run.stop)
         await begun.begin(self._confirm)
         changed = begun.tool_input
         if not begun.refused and changed.keys() != args.keys():
@@ -422,15 +425,16 @@ class _HookedModel(WrapperModel):
         self, call: HookedModelCall, given: _Request, response: ModelResponse | None
     ) -> ModelResponse:
         """AfterModel, and AfterAgent if the run ends with the response."""
-        state = self._state
+        state, answer = self._state, answer_of(call)
         if response is not None:
             outcome = await call.finish({"text": given.text_of(response)})
-            if outcome.changed:
-                response = given.rewritten(response, outcome.text)
-        elif call.text and call.stop_reason is None:
-            response = given.answer(call.text)
+            changed = changed_answer(outcome, given.calls_beside_output(response))
+            if changed is not None and not changed.is_ending:
+                response = given.rewritten(response, changed.text)
+        elif answer is not None and not answer.is_ending:
+            response = given.answer(answer.text)
         if response is None:
-            state.refusal = call.stop_reason or call.reason or BLOCKED_BY_HOOK
+            state.refusal = answer.text if answer else BLOCKED_BY_HOOK
             return given.refusal(state.refusal)
         if given.is_answer(response):
             await state.settle(given.text_of(response))
@@ -460,11 +464,9 @@ class _Request:
     @property
     def stable(self) -> dict[str, Any]:
         """Messages and settings in the stable shape."""
-        found = [(_ROLES.get(type(row[1])), _text_of(row)) for row in self._rows]
-        texts = [{"role": r or "user", "content": text} for r, text in found if text]
         settings: Mapping[str, Any] = self.settings or {}
         config = {k: settings[v] for k, v in _SETTINGS.items() if v in settings}
-        return {"messages": texts, "config": config}
+        return {"messages": _MESSAGES.shown(self._rows), "config": config}
 
     def changed(self, call: HookedModelCall, model: models.Model) -> tuple[Any, ...]:
         """The model, messages, settings and parameters after the hooks."""
@@ -480,7 +482,7 @@ class _Request:
                 native_tools=[tool for tool in hosted if tool.kind in allowed],
             )
             settings["tool_choice"] = None  # it may name a tool that is gone
-        if call.request.get("toolConfig", {}).get("mode") == "ANY":
+        if must_call_tool(call):
             settings["tool_choice"] = "required" if params.function_tools else None
         settings = {k: v for k, v in settings.items() if v is not None}
         messages = self.messages
@@ -496,9 +498,7 @@ class _Request:
         made: list[Any] = []
         instructions: list[msg.InstructionPart] = []
         last: Any = None
-        for owner, part in changes.applied(
-            self._rows, text_of=_text_of, edit=_with_text, make=_new
-        ):
+        for owner, part in _MESSAGES.changed(self._rows, changes):
             if isinstance(part, msg.InstructionPart):
                 instructions.append(part)
                 continue
@@ -546,12 +546,14 @@ class _Request:
             raise exceptions.AgentRunError(f"Stopped by a hook: {reason}")
         return ModelResponse([TextPart(reason)])
 
+    def calls_beside_output(self, response: ModelResponse) -> list[str]:
+        """The tools that a response calls, without the one for the output."""
+        output = next(iter(self._outputs(response)), None)
+        return [call.tool_name for call in response.tool_calls if call is not output]
+
     def rewritten(self, response: ModelResponse, text: str) -> ModelResponse:
         """A response with another text, and nothing of what was beside it."""
         output = next(iter(self._outputs(response)), None)
-        calls = [call.tool_name for call in response.tool_calls if call is not output]
-        if calls:
-            logger.warning("a hook changed an answer, its calls are dropped: %s", calls)
         return replace(
             response,
             parts=[replace(output, args=text, id=None)]
@@ -603,6 +605,14 @@ def _with_text(row: _Row, text: str | None) -> _Row | None:
         others = [p for p in part.content if not isinstance(p, str | msg.TextContent)]
         content = [text, *others] if text else others
     return (owner, replace(part, content=content)) if content else None
+
+
+_MESSAGES: MessageShape[_Row] = MessageShape(
+    role_of=lambda row: _ROLES.get(type(row[1]), "user"),
+    text_of=_text_of,
+    with_text=_with_text,
+    new=_new,
+)
 
 
 def _rejection(response: ModelResponse, reason: str) -> msg.ModelRequest:
@@ -661,7 +671,7 @@ async def _result(begun: HookedToolCall, result: Any) -> Any:
     value, extra = returned.return_value, returned.content
     shown = {"return_value": value, "content": extra} if extra else value
     outcome = await begun.finish(shown)
-    if outcome.withheld or outcome.stop_reason:
+    if outcome.is_replaced:
         raise exceptions.ToolFailed(outcome.text)
     if not outcome.additions:
         return result
@@ -676,10 +686,10 @@ async def _failure(begun: HookedToolCall, error: Exception) -> Exception:
     is_told = isinstance(error, exceptions.ToolRetryError | exceptions.ToolFailedError)
     cause = error.__cause__ if is_told else None
     outcome = await begun.finish(cause or error)
-    if outcome.withheld or outcome.stop_reason:
+    if outcome.is_replaced:
         return exceptions.ToolFailed(outcome.text)
     if cause is None or not outcome.additions:
         return error
     is_final = isinstance(error, exceptions.ToolFailedError)
     kind = exceptions.ToolFailed if is_final else exceptions.ModelRetry
-    return kind("\n\n".join([str(cause), *outcome.additions]))
+    return kind(joined([str(cause), *outcome.additions]))

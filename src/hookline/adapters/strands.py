@@ -8,7 +8,6 @@ Graph or Swarm, get the same hooks; their runs are those of subagents (decision 
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -26,12 +25,25 @@ from hookline.agent import (
     HookedTurn,
     Session,
     ToolResult,
-    session_of,
 )
-from hookline.config import Config
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.protocol.values import same_json
+from hookline.translators.changes import RequestChanges
+from hookline.translators.shape import LLMMessage
 from hookline.translators.stable import StableTranslator
+
+from .kit import (
+    Answer,
+    MessageShape,
+    Sessions,
+    answer_of,
+    changed_answer,
+    must_call_tool,
+    service_role,
+    stable_role,
+    warn_of_settings,
+    with_hooks,
+)
 
 try:
     from strands import hooks
@@ -43,7 +55,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("strands", "strands-agents") from error
 
-logger = logging.getLogger("hookline")
 T = TypeVar("T")
 _KEY = "hookline"
 _REFUSED = "[System] A hook refused this prompt."
@@ -103,8 +114,8 @@ class HooklineHooks:
         confirm: Confirm | None = None,
         interrupts: bool = True,
     ) -> None:
-        self._session = session_of(config_or_session)
-        self._is_fixed = not isinstance(config_or_session, Config)
+        self._sessions = Sessions(config_or_session)
+        self._session = self._sessions.default
         self._confirm = confirm
         self._interrupts = interrupts
         self._watched: WeakSet[Any] = WeakSet()
@@ -141,11 +152,6 @@ class HooklineHooks:
             return await work
         return await asyncio.to_thread(self._session.run_sync, work)
 
-    def _session_of(self, own_id: str | None, caller: _Caller | None = None) -> Session:
-        found = own_id if caller is None else caller.run.session.session_id
-        is_own = self._is_fixed or found is None
-        return self._session if is_own else self._session.view(found)
-
     def _run(self, agent: Any, state: object) -> HookedRun:
         """What an event belongs to: a turn, or a tool that is called directly."""
         works = self._works.get(agent, {})
@@ -156,7 +162,7 @@ class HooklineHooks:
             for around in works.values():
                 around.turn.stop(reason)
 
-        session = self._session_of(getattr(agent, "session_id", None))
+        session = self._sessions.of(getattr(agent, "session_id", None))
         return HookedRun(session, stop)
 
     async def _on_begin(self, event: hooks.BeforeInvocationEvent) -> None:
@@ -172,11 +178,11 @@ class HooklineHooks:
             work.goes_on = False
             return None
         caller = _callers.pop(agent, None)
-        session = self._session_of(agent.session_id, caller)
+        parent = None if caller is None else caller.run
+        session = self._sessions.of(agent.session_id, parent)
         paused = agent.state.get(_KEY)
         agent.state.delete(_KEY)
         if paused is not None and not event.messages:
-            parent = None if caller is None else caller.run
             turn = session.resume_turn(paused["turn"], parent=parent)
             asked = paused["questions"]
             works[id(state)] = _Work(turn, state, caller, questions=asked)
@@ -190,12 +196,11 @@ class HooklineHooks:
 
     async def _refuse_structured_output(self) -> None:
         """Refuse Strands' old ``structured_output()``, which goes past the hooks."""
-        for event in _SKIPPED:
-            if await self._wait(self._session.has_hooks(event)):
-                raise HooklineError(
-                    f"structured_output() would skip the {event} hooks: call the agent "
-                    "with structured_output_model=... instead"
-                )
+        for event in await self._wait(with_hooks(self._session, *_SKIPPED)):
+            raise HooklineError(
+                f"structured_output() would skip the {event} hooks: call the agent "
+                "with structured_output_model=... instead"
+            )
 
     async def _on_end(self, event: hooks.AfterInvocationEvent) -> None:
         agent, result = event.agent, event.result
@@ -229,12 +234,22 @@ class HooklineHooks:
         self, context: Any, send: Any
     ) -> AsyncGenerator[TypedEvent, None]:
         agent, state = context.agent, context.invocation_state
-        call = await self._wait(_model_call(self._run(agent, state), context))
+        begin = self._run(agent, state).begin_model(
+            {
+                "model": _model_name(context.model),
+                "messages": _MESSAGES.shown(context.messages),
+            },
+            available_tools=[spec["name"] for spec in _tools_of(context)],
+            translator=StableTranslator(),
+        )
+        call = await self._wait(begin)
+        answer = answer_of(call)
         work = self._works.get(agent, {}).get(id(state))
         if work is not None:
             work.has_answer = call.response is not None or not call.refused
-        if call.refused:
-            for event in _answer(call):
+        if answer is not None:
+            usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+            for event in _said(answer, usage, {"latencyMs": 0}):
                 yield event
             return
         is_held = await self._wait(self._session.has_hooks("AfterModel"))
@@ -316,7 +331,7 @@ class HooklineHooks:
                 result["status"] = "error"
         if result.get("cancelled") is not True:
             outcome = await self._wait(call.finish(event.exception or _given(result)))
-            if outcome.withheld or outcome.stop_reason is not None:
+            if outcome.is_replaced:
                 result["content"] = [{"text": str(outcome.content)}]
                 result["status"] = "error"
             added = [{"text": text} for text in outcome.additions]
@@ -350,7 +365,8 @@ class HooklineHooks:
         caller = _callers.pop(source, None)
         manager = getattr(source, "session_manager", None)
         own_id = getattr(manager, "session_id", None) or f"{source.id}-{uuid.uuid4()}"
-        session, task = self._session_of(own_id, caller), source.state.task
+        parent = None if caller is None else caller.run
+        session, task = self._sessions.of(own_id, parent), source.state.task
         is_messages = isinstance(task, list) and all("role" in item for item in task)
         prompt = _prompt_of(task) if is_messages else _text_of(task)
         turn = await self._wait(_begun(session, prompt, caller, _NO_EFFECT_ON_CREWS))
@@ -419,19 +435,10 @@ def _prompt_of(messages: list[Any]) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-async def _model_call(run: HookedRun, context: Any) -> HookedModelCall:
-    messages = [
-        {"role": "model" if m["role"] == "assistant" else "user", "content": text}
-        for m in context.messages
-        if (text := _text_of(m["content"]))
-    ]
-    config = context.model.get_config()
-    model = config.get("model_id") if isinstance(config, Mapping) else None
-    return await run.begin_model(
-        {"model": str(model or type(context.model).__name__), "messages": messages},
-        available_tools=[spec["name"] for spec in _tools_of(context)],
-        translator=StableTranslator(),
-    )
+def _model_name(model: Any) -> str:
+    config = model.get_config()
+    name = config.get("model_id") if isinstance(config, Mapping) else None
+    return str(name or type(model).__name__)
 
 
 def _is_output(tool: Any) -> bool:
@@ -448,38 +455,31 @@ def _tools_of(context: Any) -> list[Any]:
 def _changed_context(context: Any, call: HookedModelCall) -> Any:
     """The model call as hooks want it."""
     changes, allowed = call.changes, call.allowed_names
-    if changes.config or changes.model:
-        logger.warning(
-            "a hook's change of model or settings has no effect in Strands: %s",
-            ", ".join([*changes.config, *(["model"] if changes.model else [])]),
-        )
+    warn_of_settings("Strands", changes)
     specs, choice = context.tool_specs, context.tool_choice
     if allowed is not None:
         refused = [s for s in _tools_of(context) if s["name"] not in allowed]
         specs = [spec for spec in specs if spec not in refused]
-    wanted = call.request.get("toolConfig") or {}
-    if choice is None and specs and wanted.get("mode") == "ANY":
+    if choice is None and specs and must_call_tool(call):
         choice = {"any": {}}
     return context.replace(
-        messages=_edited(context.messages, call) if changes else context.messages,
+        messages=_changed(context.messages, changes) if changes else context.messages,
         tool_specs=specs,
         tool_choice=choice,
         dynamic_trailing_blocks=context.dynamic_trailing_blocks + len(changes.appended),
     )
 
 
-def _edited(messages: list[Any], call: HookedModelCall) -> list[Any]:
+def _changed(messages: list[Any], changes: RequestChanges) -> list[Any]:
     """The messages as hooks want them; services want the roles to alternate."""
-    edited: list[Any] = []
-    for message in call.changes.applied(
-        messages, text_of=lambda m: _text_of(m["content"]), edit=_with_text, make=_made
-    ):
-        if edited and edited[-1]["role"] == message["role"]:
-            content = [*edited[-1]["content"], *message["content"]]
-            edited[-1] = {**edited[-1], "content": content}
+    changed: list[Any] = []
+    for message in _MESSAGES.changed(messages, changes):
+        if changed and changed[-1]["role"] == message["role"]:
+            content = [*changed[-1]["content"], *message["content"]]
+            changed[-1] = {**changed[-1], "content": content}
         else:
-            edited.append(message)
-    return edited
+            changed.append(message)
+    return changed
 
 
 def _with_text(message: Any, text: str | None) -> Any:
@@ -490,25 +490,24 @@ def _with_text(message: Any, text: str | None) -> Any:
     return {**message, "content": [*said, *blocks]} if said or blocks else None
 
 
-def _made(new: Any) -> dict[str, Any]:
-    text = f"[System] {new.content}" if new.role == "system" else new.content
-    role = "assistant" if new.role == "model" else "user"
-    return {"role": role, "content": [{"text": text}]}
+def _new(new: LLMMessage) -> dict[str, Any]:
+    if new.role == "system":  # Strands has no such messages
+        return {"role": "user", "content": [{"text": f"[System] {new.content}"}]}
+    return {"role": service_role(new.role), "content": [{"text": new.content}]}
 
 
-def _answer(call: HookedModelCall) -> list[TypedEvent]:
-    """What hooks answer in the model's place."""
-    is_answer = call.response is not None and call.stop_reason is None
-    usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-    return _said(
-        (call.text if is_answer else "") or call.stop_reason or call.reason or "",
-        "end_turn" if is_answer else "guardrail_intervened",
-        usage,
-        {"latencyMs": 0},
-    )
+_MESSAGES: MessageShape[Any] = MessageShape(
+    role_of=lambda message: stable_role(message["role"]),
+    text_of=lambda message: _text_of(message["content"]),
+    with_text=_with_text,
+    new=_new,
+)
 
 
-def _said(text: str, stop: Any, usage: Any, metrics: Any) -> list[TypedEvent]:
+def _said(answer: Answer, usage: Any, metrics: Any) -> list[TypedEvent]:
+    """The events of what hooks say in the place of an answer."""
+    text, is_ending = answer
+    stop: Any = "guardrail_intervened" if is_ending else "end_turn"
     message: Any = {"role": "assistant", "content": [{"text": text}]}
     shown = TypedEvent({"data": text, "delta": {"text": text}})
     return [shown, ModelStopReason(stop, message, usage, metrics)]
@@ -522,13 +521,11 @@ async def _finished(call: HookedModelCall, held: list[Any]) -> list[TypedEvent]:
     outcome = await call.finish({"text": _text_of(last.message["content"])})
     # A service's own order to redact the history has to arrive.
     orders = [event for event in held if "redactContent" in event.get("event", {})]
-    if not outcome.changed and outcome.stop_reason is None:
+    uses = [block["toolUse"] for block in last.message["content"] if "toolUse" in block]
+    answer = changed_answer(outcome, (use["name"] for use in uses))
+    if answer is None:
         return [*orders, last] if outcome.suppress_display else held
-    if any("toolUse" in block for block in last.message["content"]):
-        logger.warning("a hook's change of an answer drops the tool calls in it")
-    stop = "end_turn" if outcome.stop_reason is None else "guardrail_intervened"
-    text = outcome.text if outcome.stop_reason is None else outcome.stop_reason
-    events = _said(text, stop, last.usage, last.metrics)
+    events = _said(answer, last.usage, last.metrics)
     return [*orders, *(events[1:] if outcome.suppress_display else events)]
 
 

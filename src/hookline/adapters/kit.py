@@ -1,0 +1,142 @@
+"""What the adapters share; an adapter's own file is what its framework alone needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from hookline.agent import (
+    ConfigOrSession,
+    HookedModelCall,
+    HookedRun,
+    ModelOutcome,
+    Session,
+    session_of,
+)
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
+from hookline.translators.changes import RequestChanges
+from hookline.translators.shape import LLMMessage
+
+logger = logging.getLogger("hookline")
+M = TypeVar("M")
+
+
+class Sessions:
+    """The sessions of a framework's conversations."""
+
+    def __init__(self, config_or_session: ConfigOrSession) -> None:
+        self.default = session_of(config_or_session)
+        self._is_fixed = isinstance(config_or_session, Session)
+
+    def of(
+        self, conversation_id: object | None, caller: HookedRun | None = None
+    ) -> Session:
+        """The session of a conversation, by the id that the framework has for it.
+
+        A session that was given is used as it is, and the config's own one where there
+        is no id. What a tool of ``caller`` runs is in the conversation of that.
+        """
+        if caller is not None:
+            conversation_id = caller.session.session_id
+        if self._is_fixed or conversation_id is None:
+            return self.default
+        return self.default.view(conversation_id)
+
+
+async def with_hooks(session: Session, *events: str) -> list[str]:
+    """Those of these events that have hooks."""
+    return [event for event in events if await session.has_hooks(event)]
+
+
+@dataclass(frozen=True)
+class MessageShape(Generic[M]):
+    """How a framework's messages are shown to hooks, and how they are changed."""
+
+    role_of: Callable[[M], str]
+    """In the stable shape: "user", "model" or "system"."""
+    text_of: Callable[[M], str]
+    """Empty for a message that hooks do not see."""
+    with_text: Callable[[M, str | None], M | None]
+    """A message with another text, or without; None if nothing is left of it."""
+    new: Callable[[LLMMessage], M]
+
+    def shown(self, messages: Iterable[M]) -> list[dict[str, Any]]:
+        """The messages in the stable shape."""
+        return [
+            {"role": self.role_of(message), "content": text}
+            for message in messages
+            if (text := self.text_of(message))
+        ]
+
+    def changed(self, messages: Sequence[M], changes: RequestChanges) -> list[M]:
+        """The messages as hooks want them."""
+        return changes.applied(
+            messages, text_of=self.text_of, edit=self.with_text, make=self.new
+        )
+
+
+def stable_role(role: str) -> str:
+    """The role of a message from what most services call it."""
+    return {"assistant": "model", "system": "system"}.get(role, "user")
+
+
+def service_role(role: str) -> str:
+    """What most services call a role of the stable shape."""
+    return "assistant" if role == "model" else role
+
+
+class Answer(NamedTuple):
+    """What stands in the place of a model's answer."""
+
+    text: str
+    is_ending: bool
+    """Whether it is no answer, but the reason why hooks ended the run."""
+
+
+def answer_of(call: HookedModelCall) -> Answer | None:
+    """What hooks say in the model's place; None if it is to be called."""
+    if not call.refused:
+        return None
+    if call.text and call.stop_reason is None:
+        return Answer(call.text, is_ending=False)
+    return Answer(call.stop_reason or call.reason or BLOCKED_BY_HOOK, is_ending=True)
+
+
+def changed_answer(
+    outcome: ModelOutcome, dropped_calls: Iterable[str] = ()
+) -> Answer | None:
+    """What hooks put in the place of an answer; None if it stays.
+
+    ``dropped_calls`` are the tools that are called in it: a changed one has no calls.
+    """
+    if outcome.stop_reason is not None:
+        return Answer(outcome.stop_reason, is_ending=True)
+    if not outcome.changed:
+        return None
+    if names := ", ".join(dropped_calls):
+        logger.warning("a hook changed an answer: its calls are dropped: %s", names)
+    return Answer(outcome.text, is_ending=False)
+
+
+def warn_of_settings(framework: str, changes: RequestChanges) -> None:
+    """Warn that a framework's calls have the model and the settings of its agent."""
+    names = [*changes.config, *(["model"] if changes.model else [])]
+    if names:
+        logger.warning(
+            "a hook's change of model or settings has no effect in %s: %s",
+            framework,
+            ", ".join(names),
+        )
+
+
+def must_call_tool(call: HookedModelCall) -> bool:
+    """Whether hooks want the model to call one of its tools."""
+    tool_config = call.request.get("toolConfig") or {}
+    return tool_config.get("mode") == "ANY"
+
+
+def joined(additions: Iterable[str]) -> str:
+    """What hooks added for the model as one text."""
+    return "\n\n".join(additions)
