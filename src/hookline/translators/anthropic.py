@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from .base import Entry, MessageListTranslator, first_candidate, own_name
-from .shape import HookToolConfig, LLMCandidate, LLMUsage, whole_number
+from .base import Entry, SdkTranslator, first_candidate, own_name
+from .shape import (
+    HookToolConfig,
+    LLMCandidate,
+    LLMUsage,
+    ToolConfigParts,
+    tool_config_parts,
+    whole_number,
+)
 from .streams import assemble_anthropic
 from .values import (
     anthropic_types,
@@ -55,7 +62,7 @@ _INPUT_COUNTS = (
 )
 
 
-class AnthropicTranslator(MessageListTranslator):
+class AnthropicTranslator(SdkTranslator):
     """The ``HookTranslator`` of anthropic."""
 
     name = "Anthropic Messages"
@@ -111,16 +118,18 @@ class AnthropicTranslator(MessageListTranslator):
     def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
         mode, names = tool_config.mode or "AUTO", tool_config.allowed_function_names
         choice: dict[str, Any] = {"type": own_name(_MODES, mode)}
-        if names and self._carries_names(tool_config):
+        if names and self.carries_names(tool_config):
             choice = {"type": "tool", "name": names[0]}
         parallel = get(get(request, "tool_choice"), _PARALLEL)
         if parallel is not None and mode != "NONE":
             choice[_PARALLEL] = parallel
         return choice
 
-    def _carries_names(self, tool_config: HookToolConfig) -> bool:
-        names = tool_config.allowed_function_names
-        return tool_config.mode == "ANY" and len(names or ()) == 1
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
+        """Whether the API can restrict a call to the allowed names."""
+        tool_config = tool_config_parts(hook_tool_config)
+        names = tool_config.allowed_function_names or ()
+        return tool_config.mode == "ANY" and len(names) == 1
 
     def _names_in(self, tool: Any) -> list[str]:
         kind, name = string_of(get(tool, "type")), string_of(get(tool, "name"))

@@ -1,8 +1,7 @@
 """Translate requests and responses: the part that is the same for every SDK.
 
 ``SdkTranslator`` converts requests and responses for hooks and applies their changes.
-A subclass describes how one API spells them. ``MessageListTranslator`` is the shared
-part of the APIs with a list of messages whose content is a string or blocks.
+A subclass describes how one API spells them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -58,6 +57,10 @@ from .values import (
 
 logger = logging.getLogger("hookline")
 
+_THOUGHTS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"}
+)
+
 
 class Entry(Struct, frozen=True):
     """One entry of a request's history."""
@@ -76,20 +79,35 @@ class Entry(Struct, frozen=True):
 class SdkTranslator(HookTranslator):
     """The translator of one API.
 
-    A subclass implements the abstract methods. ``_with_*`` return a changed copy.
+    The defaults are those of an API that takes a dict with a list of messages, whose
+    content is a string or blocks. ``_with_*`` return a changed copy.
     """
 
     name: str
     """The name of the API in warnings."""
+    request_type: str
     response_type: str
     response_fields: tuple[str, ...]
     """Fields that tell a response from other dicts; an object has the first."""
+    messages_field = "messages"
     separate_system = False
     """The system instruction is a field of its own, not one of the messages."""
+    text_types = frozenset({"text", "input_text", "output_text"})
+    cache_field = ""
+    """It marks a block as the end of a cached prefix."""
+    roles: Mapping[str, str]
+    finish_reasons: Mapping[str, str]
+    """Both by the API's own name, with the stable one; unknown names pass."""
+    call_reasons: tuple[str, ...] = ()
+    """The reasons of responses with calls."""
+    settings: Mapping[str, tuple[str, ...]]
+    """The stable name of each setting, with the names that the API has for it."""
     usage_fields: tuple[str, ...] = ("usage",)
     counts: tuple[tuple[str, ...], ...]
     """The names of the three token counts."""
     tool_choice_fields: tuple[str, ...] = ("tool_choice",)
+    tool_fields: tuple[str, ...] = ("tools", "tool_choice")
+    """Fields that the service refuses without tools."""
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
         """Convert a request for hooks (HOOK-071, 072, 075, 076)."""
@@ -110,14 +128,22 @@ class SdkTranslator(HookTranslator):
             return api.from_hook_llm_request(hook_request, request, hook_name=hook_name)
         parts = request_parts(hook_request, hook_name)
         entries = self._entries(request)
-        seen = self._stable_request(request, entries)
-        if parts.get("model") and parts["model"] != seen.model:
+        before = self._stable_request(request, entries)
+        if parts.get("model") and parts["model"] != before.model:
             request = with_field(request, parts["model"], "model")
         messages = messages_of(parts)
-        if messages is not None and messages != seen.messages:
+        if messages is not None and messages != before.messages:
             request = self._with_messages(request, entries, messages)
-        request = self._with_settings(request, seen, parts, hook_name)
-        tool_config = merged_tool_config(seen.tool_config, parts.get("toolConfig"))
+        for key, setting in (parts.get("config") or {}).items():
+            if same_json((before.config or {}).get(key), setting):
+                continue
+            changed_request = self._with_config(request, key, setting)
+            if changed_request is None:
+                problem = f"set config.{key}, which {self.name} does not have"
+                _warn(hook_name, problem)
+            else:
+                request = changed_request
+        tool_config = merged_tool_config(before.tool_config, parts.get("toolConfig"))
         if tool_config is None:
             return request
         choice = self._new_tool_choice(tool_config, request)
@@ -138,22 +164,25 @@ class SdkTranslator(HookTranslator):
         hook_name: str | None = None,
     ) -> Any:
         """Build the response that a hook returned, or keep the base (HOOK-079)."""
-        base, seen = base_response, LLMResponse([])
-        if base is not None:
-            if (api := self._api_for_response(base)) is not self:
+        before = LLMResponse([])
+        if base_response is not None:
+            if (api := self._api_for_response(base_response)) is not self:
                 return api.from_hook_llm_response(
-                    hook_response, base, hook_name=hook_name
+                    hook_response, base_response, hook_name=hook_name
                 )
-            seen = self.to_hook_llm_response(base)
+            before = self.to_hook_llm_response(base_response)
         parts = response_parts(hook_response, hook_name)
-        candidates = new_candidates(parts, seen)
-        if base is not None:
-            if is_same_text(candidates, seen.candidates):
-                return base
-            if lost := ", ".join(self._calls(base)):
-                problem = f"replaced a response: its tool calls are lost ({lost})"
+        candidates = new_candidates(parts, before)
+        if base_response is not None:
+            if _is_same_text(candidates, before.candidates):
+                return base_response
+            if calls := ", ".join(self._calls(base_response)):
+                problem = f"replaced a response: its tool calls are lost ({calls})"
                 _warn(hook_name, problem)
-        return self._new_response(candidates, _new_usage(parts, seen), base)
+        usage = msgspec.convert(parts.get("usageMetadata") or None, LLMUsage | None)
+        if usage == before.usage_metadata:
+            usage = None
+        return self._new_response(candidates, usage, base_response)
 
     def replaced_response(self, hook_response: ResponseParts, base: Any) -> Any:
         """Build a response from nothing; of the base only the kind counts."""
@@ -174,26 +203,24 @@ class SdkTranslator(HookTranslator):
         tool_config = tool_config_parts(hook_tool_config)
         return self._new_tool_choice(tool_config, base_request)
 
-    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Whether the API can restrict a call to the allowed names."""
-        return self._carries_names(tool_config_parts(hook_tool_config))
-
     def tool_names(self, request: Any) -> list[str]:
         """List the names of the functions that a request offers."""
         self._api_for_request(request)
-        return [name for tool in self._tools(request) for name in self._names_in(tool)]
+        tools = items(get(self._options(request), "tools"))
+        return [name for tool in tools for name in self._names_in(tool)]
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
         """Remove all other tools, those that the service runs itself included."""
         self._api_for_request(request)
         request = self._without_service_fields(request, names)
-        given = get(self._options(request), "tools")
-        if given is None:
+        tools = get(self._options(request), "tools")
+        if tools is None:
             return request
-        limited = [self._limited_tool(tool, names) for tool in items(given)]
-        kept = [tool for tool in limited if tool is not None]
-        same = is_list(given) and list(map(id, kept)) == list(map(id, given))
-        return request if same else self._with_tools(request, kept)
+        limited = [self._limited_tool(tool, names) for tool in items(tools)]
+        limited = [tool for tool in limited if tool is not None]
+        if is_list(tools) and list(map(id, limited)) == list(map(id, tools)):
+            return request
+        return self._with_tools(request, limited)
 
     def api_for(self, request: Any) -> SdkTranslator:
         """Choose the API that a request belongs to; this one if it is unreadable."""
@@ -203,7 +230,8 @@ class SdkTranslator(HookTranslator):
 
     def _api_for_request(self, request: Any) -> SdkTranslator:
         """Check the type of a request and choose the API that it belongs to."""
-        as_record(request, "request")
+        if not isinstance(request, Mapping):
+            raise unexpected("request", self.request_type, request)
         return self
 
     def _api_for_response(self, response: Any) -> SdkTranslator:
@@ -218,13 +246,32 @@ class SdkTranslator(HookTranslator):
             return any(name in value for name in self.response_fields)
         return is_record(value) and hasattr(value, self.response_fields[0])
 
-    @abstractmethod
     def _entries(self, request: Any) -> list[Entry]:
         """Read the history, entries without text included."""
+        field = self.messages_field
+        if field not in request:
+            raise unexpected("request", self.request_type, request)
+        raws = as_list(get(request, field), field)
+        return [self._entry(raw, f"{field}[{at}]") for at, raw in enumerate(raws)]
 
     @abstractmethod
+    def _entry(self, raw: Any, place: str) -> Entry:
+        """Read one entry of the history."""
+
+    def _message(self, role: str, texts: list[str]) -> LLMMessage | None:
+        """Make the message that hooks see; None without text."""
+        text = "".join(texts)
+        return LLMMessage(self.roles.get(role, role), text) if text else None
+
     def _config(self, request: Any) -> dict[str, Any]:
         """Read the settings that hooks may see, in stable spelling."""
+        config = {key: get(request, *names) for key, names in self.settings.items()}
+        return {key: setting for key, setting in config.items() if setting is not None}
+
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        """Change one setting (None removes it); return None for an unknown one."""
+        names = self.settings.get(key)
+        return with_field(request, value, *names) if names else None
 
     def _options(self, request: Any) -> Any:
         """Return what holds the settings, the tools and the choice of tools."""
@@ -234,43 +281,34 @@ class SdkTranslator(HookTranslator):
         """Change one of them; None removes it."""
         return with_field(request, value, *names)
 
-    @abstractmethod
     def _empty_request(self) -> Any:
         """Make a request without messages."""
+        return {"model": "", self.messages_field: []}
 
-    @abstractmethod
     def _with_text(self, raw: Any, text: str | None) -> Any:
         """Put a text into the first text part of an entry and drop the other ones.
 
         None drops all; the entry holds more than text then.
         """
+        content = self._replace_text(get(raw, "content"), text)
+        return with_field(raw, content, "content")
 
-    @abstractmethod
     def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         """Make an entry of the same kind as those of the request."""
+        role = "assistant" if message.role == "model" else message.role
+        return {"role": role, "content": message.content}
 
-    @abstractmethod
     def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         """Change the history; ``added`` if there are new entries in it."""
+        return with_field(request, raws, self.messages_field)
 
     def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
         """Append to the system instruction, if it is a field of its own."""
         raise AssertionError(f"{self.name} has system messages: {request} {texts}")
 
     @abstractmethod
-    def _with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting (None removes it); return None for an unknown one."""
-
-    @abstractmethod
     def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
         """Write which tools may be called, as ``to_hook_tool_config`` reads it."""
-
-    @abstractmethod
-    def _carries_names(self, tool_config: HookToolConfig) -> bool:
-        """Whether the API can restrict a call to the allowed names."""
-
-    def _tools(self, request: Any) -> list[Any]:
-        return items(get(self._options(request), "tools"))
 
     @abstractmethod
     def _names_in(self, tool: Any) -> list[str]:
@@ -278,16 +316,18 @@ class SdkTranslator(HookTranslator):
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         """Remove all other functions from a tool; None if nothing is left."""
-        found = self._names_in(tool)
-        return tool if found and all(name in names for name in found) else None
+        functions = self._names_in(tool)
+        return tool if functions and all(name in names for name in functions) else None
 
     def _without_service_fields(self, request: Any, names: Collection[str]) -> Any:
         """Remove tools that a request offers in fields other than ``tools``."""
         return request
 
-    @abstractmethod
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         """Change the tools that a request offers."""
+        if tools:
+            return {**request, "tools": tools}
+        return {k: v for k, v in request.items() if k not in self.tool_fields}
 
     @abstractmethod
     def _candidates(self, response: Any) -> list[LLMCandidate]:
@@ -311,134 +351,57 @@ class SdkTranslator(HookTranslator):
         """Build a response from text; what is None stays as in the base."""
 
     def _stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
-        return LLMRequest(
-            string_of(get(request, "model")) or "",
-            [entry.message for entry in entries if entry.message is not None],
-            self._config(request) or None,
-            self._tool_config(request),
-        )
-
-    def _tool_config(self, request: Any) -> HookToolConfig | None:
         choice = get(self._options(request), *self.tool_choice_fields)
+        tool_config = None
         if choice is not None:
             # It holds nothing that a guard looks for: one that is unreadable is no
             # reason to keep the messages from it.
             with suppress(TranslationError):
-                return self.to_hook_tool_config(choice)
-        return None
+                tool_config = self.to_hook_tool_config(choice)
+        return LLMRequest(
+            string_of(get(request, "model")) or "",
+            [entry.message for entry in entries if entry.message is not None],
+            self._config(request) or None,
+            tool_config,
+        )
 
     def _with_messages(
         self, request: Any, entries: list[Entry], messages: list[LLMMessage]
     ) -> Any:
-        pairs = list(zip(_origins(entries, messages), messages, strict=True))
-        kept = dict(pairs)
-        added, system = self._added(entries, pairs)
-        raws: list[Any] = []
-        for at, entry in enumerate([*entries, None]):
-            raws += [self._new_entry(message, request) for message in added.get(at, ())]
-            raws += self._kept(entry, kept.get(at)) if entry else []
-        if [id(raw) for raw in raws] != [id(entry.raw) for entry in entries]:
-            request = self._with_entries(request, raws, added=bool(added))
-        return self._with_system(request, system) if system else request
-
-    def _added(
-        self, entries: list[Entry], pairs: list[tuple[int | None, LLMMessage]]
-    ) -> tuple[dict[int, list[LLMMessage]], list[str]]:
-        """Split added messages into system text and those before each entry."""
-        added: dict[int, list[LLMMessage]] = defaultdict(list)
+        with_messages = [at for at, entry in enumerate(entries) if entry.message]
+        before = [entry.message for entry in entries if entry.message]
+        changed: dict[int, LLMMessage] = {}
+        added: dict[int, list[Any]] = defaultdict(list)
         system: list[str] = []
         place = len(entries)
-        for at, message in reversed(pairs):
-            if at is not None:
-                place = _after_results(entries, at)
+        origins = align(before, messages)
+        for origin, message in reversed(list(zip(origins, messages, strict=True))):
+            if origin is not None:
+                place = with_messages[origin]
+                changed[place] = message
+                # Services refuse a call that is not followed by its result at once.
+                while place < len(entries) and entries[place].has_results:
+                    place += 1
             elif self.separate_system and message.role == "system":
-                system.append(message.content)
+                system.insert(0, message.content)
             else:
-                added[place].append(message)
-        return {at: found[::-1] for at, found in added.items()}, system[::-1]
-
-    def _kept(self, entry: Entry, message: LLMMessage | None) -> list[Any]:
-        if entry.message is None or message == entry.message:
-            return [entry.raw]
-        if message and message.content:
-            return [self._with_text(entry.raw, message.content)]
-        if entry.has_calls or (message and entry.has_others):
-            return [self._with_text(entry.raw, None)]
-        return [self._with_text(entry.raw, "")] if message else []
-
-    def _with_settings(
-        self, request: Any, seen: LLMRequest, parts: dict[str, Any], hook: str | None
-    ) -> Any:
-        before = seen.config or {}
-        for key, value in (parts.get("config") or {}).items():
-            if same_json(before.get(key), value):
-                continue
-            changed = self._with_config(request, key, value)
-            if changed is None:
-                _warn(hook, f"set config.{key}, which {self.name} does not have")
-            else:
-                request = changed
-        return request
-
-
-_THOUGHTS = frozenset(
-    {"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"}
-)
-
-
-class MessageListTranslator(SdkTranslator):
-    """The shared part of the OpenAI and Anthropic APIs, which take dicts."""
-
-    request_type: str
-    text_types = frozenset({"text", "input_text", "output_text"})
-    cache_field: str
-    """It marks a block as the end of a cached prefix."""
-    messages_field = "messages"
-    roles: Mapping[str, str]
-    finish_reasons: Mapping[str, str]
-    """Both by the API's own name, with the stable one; unknown names pass."""
-    call_reasons: tuple[str, ...] = ()
-    """The reasons of responses with calls."""
-    settings: Mapping[str, tuple[str, ...]]
-    """The stable name of each setting, with the names that the API has for it."""
-    tool_fields: tuple[str, ...] = ("tools", "tool_choice")
-    """Fields that the service refuses without tools."""
-
-    def _api_for_request(self, request: Any) -> SdkTranslator:
-        if not isinstance(request, Mapping):
-            raise unexpected("request", self.request_type, request)
-        return self
-
-    def _entries(self, request: Any) -> list[Entry]:
-        name = self.messages_field
-        if name not in request:
-            raise unexpected("request", self.request_type, request)
-        found = as_list(get(request, name), name)
-        return [self._entry(raw, f"{name}[{at}]") for at, raw in enumerate(found)]
-
-    @abstractmethod
-    def _entry(self, raw: Any, place: str) -> Entry:
-        """Read one message."""
-
-    def _message(self, role: str, texts: list[str]) -> LLMMessage | None:
-        """Make the message that hooks see; None without text."""
-        text = "".join(texts)
-        return LLMMessage(self.roles.get(role, role), text) if text else None
-
-    def _config(self, request: Any) -> dict[str, Any]:
-        found = {key: get(request, *names) for key, names in self.settings.items()}
-        return {key: value for key, value in found.items() if value is not None}
-
-    def _with_config(self, request: Any, key: str, value: Any) -> Any:
-        names = self.settings.get(key)
-        return with_field(request, value, *names) if names else None
-
-    def _empty_request(self) -> Any:
-        return {"model": "", self.messages_field: []}
-
-    def _with_text(self, raw: Any, text: str | None) -> Any:
-        content = self._replace_text(get(raw, "content"), text)
-        return with_field(raw, content, "content")
+                added[place].insert(0, self._new_entry(message, request))
+        raws: list[Any] = []
+        for at, entry in enumerate(entries):
+            raws += added.get(at, ())
+            new_message = changed.get(at)
+            if new_message == entry.message:
+                raws.append(entry.raw)
+            elif new_message and new_message.content:
+                raws.append(self._with_text(entry.raw, new_message.content))
+            elif entry.has_calls or (new_message and entry.has_others):
+                raws.append(self._with_text(entry.raw, None))
+            elif new_message:
+                raws.append(self._with_text(entry.raw, ""))
+        raws += added.get(len(entries), ())
+        if list(map(id, raws)) != [id(entry.raw) for entry in entries]:
+            request = self._with_entries(request, raws, added=bool(added))
+        return self._with_system(request, system) if system else request
 
     def _read_blocks(self, content: Any, place: str) -> tuple[list[str], list[str]]:
         """Read the texts of a message's content, and the types of its other blocks."""
@@ -449,38 +412,45 @@ class MessageListTranslator(SdkTranslator):
         if not is_list(content):
             raise unexpected(place, "a string or a list", content)
         texts: list[str] = []
-        others: list[str] = []
+        other_types: list[str] = []
         for at, block in enumerate(content):
             where = f"{place}[{at}]"
-            if self._is_text(block):
-                texts.append(_block_text(block, where))
+            if isinstance(block, str):
+                texts.append(str.__str__(block))
+            elif self._is_text(block):
+                texts.append(text_or_none(get(block, "text"), f"{where}.text") or "")
             else:
                 kind = get(as_record(block, where), "type")
-                others.append(text_or_none(kind, f"{where}.type") or "")
-        return texts, others
+                other_types.append(text_or_none(kind, f"{where}.type") or "")
+        return texts, other_types
 
     def _replace_text(self, content: Any, text: str | None) -> Any:
         """Put a text into the first text block and drop the others; None drops all."""
         if content is None or isinstance(content, str):
             return text
-        blocks = list(content)
-        if text is None:
-            return [block for block in blocks if not self._is_text(block)] or None
-        texts = [block for block in blocks if self._is_text(block)]
-        first = blocks.index(texts[0])
-        edited = self._edited(texts, text)
-        rest = [block for block in blocks[first + 1 :] if not self._is_text(block)]
-        return [*blocks[:first], edited, *rest]
-
-    def _edited(self, texts: list[Any], text: str) -> Any:
-        if isinstance(texts[0], str):
-            return text
-        edited = with_field(texts[0], text, "text")
-        marks = [mark for block in texts if (mark := _mark(block, self.cache_field))]
-        if marks and get(edited, self.cache_field) is None:
-            # The mark stands at the end of the cached text, which is now this block.
-            return with_field(edited, marks[-1], self.cache_field)
-        return edited
+        texts = [block for block in content if self._is_text(block)]
+        edited: list[Any] = []
+        if text is not None:
+            edited = [text]
+            if not isinstance(texts[0], str):
+                edited = [with_field(texts[0], text, "text")]
+                marks = [
+                    mark
+                    for block in texts
+                    if not isinstance(block, str)
+                    and (mark := get(block, self.cache_field))
+                ]
+                if marks and get(edited[0], self.cache_field) is None:
+                    # It stands at the end of the cached text, which is now this block.
+                    edited = [with_field(edited[0], marks[-1], self.cache_field)]
+        blocks: list[Any] = []
+        for block in content:
+            if self._is_text(block):
+                blocks += edited
+                edited = []
+            else:
+                blocks.append(block)
+        return blocks if text is not None else blocks or None
 
     def _is_text(self, block: Any) -> bool:
         if isinstance(block, str):
@@ -491,24 +461,12 @@ class MessageListTranslator(SdkTranslator):
         # No new or misspelt type hides text from hooks.
         return kind not in _THOUGHTS and plain_text(get(block, "text")) is not None
 
-    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
-        role = "assistant" if message.role == "model" else message.role
-        return {"role": role, "content": message.content}
-
-    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        return with_field(request, raws, self.messages_field)
-
-    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
-        if tools:
-            return {**request, "tools": tools}
-        return {k: v for k, v in request.items() if k not in self.tool_fields}
-
     def _candidate(
         self, texts: list[str], reason: Any, index: int | None = 0
     ) -> LLMCandidate:
-        own = string_of(reason)
-        stable = self.finish_reasons.get(own or "", own)
-        return LLMCandidate(LLMContent("model", texts), stable, index)
+        name = string_of(reason)
+        stable_name = self.finish_reasons.get(name or "", name)
+        return LLMCandidate(LLMContent("model", texts), stable_name, index)
 
     def _own_reason(self, reason: str | None, before: Any) -> Any:
         """Choose the reason of a rebuilt response, which has no calls."""
@@ -517,65 +475,57 @@ class MessageListTranslator(SdkTranslator):
         return own_name(self.finish_reasons, "STOP" if reason is None else reason)
 
 
-def own_name(names: Mapping[str, str], stable: str) -> str:
+def own_name(names: Mapping[str, str], stable_name: str) -> str:
     """Translate a stable name back; an unknown one passes."""
-    return next((own for own, name in names.items() if name == stable), stable)
+    return next(
+        (name for name, stable in names.items() if stable == stable_name), stable_name
+    )
 
 
-def _block_text(block: Any, place: str) -> str:
-    if isinstance(block, str):
-        return str.__str__(block)
-    return text_or_none(get(block, "text"), f"{place}.text") or ""
-
-
-def _mark(block: Any, field: str) -> Any:
-    return None if isinstance(block, str) else get(block, field)
-
-
-def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandidate]:
+def new_candidates(parts: Mapping[str, Any], before: LLMResponse) -> list[LLMCandidate]:
     """Decide the text of each candidate: a hook may change them or ``text``.
 
     What it returned unchanged does not count beside what it changed.
     """
-    unchanged = [
-        LLMCandidate(one.content, index=at if one.index is None else one.index)
-        for at, one in enumerate(seen.candidates)
+    candidates = [
+        LLMCandidate(
+            candidate.content, index=at if candidate.index is None else candidate.index
+        )
+        for at, candidate in enumerate(before.candidates)
     ]
-    if "candidates" not in parts and "text" not in parts:
-        return unchanged
-    found = unchanged
     if "candidates" in parts:
         # An answer without candidates is an empty one: callers read the first.
-        given = parts["candidates"] or [{"content": {"parts": []}}]
-        found = [_new_candidate(one, at, seen) for at, one in enumerate(given)]
-        if not is_same_text(found, seen.candidates):
-            return found
+        returned = parts["candidates"] or [{"content": {"parts": []}}]
+        candidates = []
+        for at, fields in enumerate(returned):
+            reason = fields.get("finishReason")
+            is_known = at < len(before.candidates)
+            if is_known and reason == before.candidates[at].finish_reason:
+                reason = None
+            candidates.append(
+                LLMCandidate(
+                    LLMContent("model", list(fields["content"]["parts"])),
+                    reason,
+                    fields.get("index") or at,
+                    msgspec.convert(
+                        fields.get("safetyRatings"), list[LLMSafetyRating] | None
+                    ),
+                )
+            )
+        if not _is_same_text(candidates, before.candidates):
+            return candidates
     text = parts.get("text")
-    if text is None or (texts_of(found) or [""])[0] == text:
-        return found
-    first = msgspec.structs.replace(
-        first_candidate(found), content=LLMContent("model", [text] if text else [])
-    )
+    first = first_candidate(candidates)
+    if text is None or "".join(first.content.parts) == text:
+        return candidates
+    content = LLMContent("model", [text] if text else [])
     # It is the whole answer: the other candidates may hold what was taken out.
-    return [first]
+    return [msgspec.structs.replace(first, content=content)]
 
 
 def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
     """Return the first candidate, or an empty one."""
     return next(iter(candidates), LLMCandidate(LLMContent("model", []), index=0))
-
-
-def _new_candidate(
-    candidate: Mapping[str, Any], at: int, seen: LLMResponse
-) -> LLMCandidate:
-    before = seen.candidates[at] if at < len(seen.candidates) else None
-    reason = candidate.get("finishReason")
-    return LLMCandidate(
-        LLMContent("model", list(candidate["content"]["parts"])),
-        None if before and reason == before.finish_reason else reason,
-        candidate.get("index") or at,
-        msgspec.convert(candidate.get("safetyRatings"), list[LLMSafetyRating] | None),
-    )
 
 
 def read_ratings(ratings: Any) -> list[LLMSafetyRating] | None:
@@ -584,57 +534,34 @@ def read_ratings(ratings: Any) -> list[LLMSafetyRating] | None:
         return None
     return [
         LLMSafetyRating(
-            string_of(get(one, "category")), string_of(get(one, "probability"))
+            string_of(get(rating, "category")), string_of(get(rating, "probability"))
         )
-        for one in ratings
-        if is_record(one)
+        for rating in ratings
+        if is_record(rating)
     ]
 
 
-def texts_of(candidates: Iterable[LLMCandidate]) -> list[str]:
-    """Return the text of each candidate."""
-    return ["".join(candidate.content.parts) for candidate in candidates]
-
-
-def is_same_text(new: list[LLMCandidate], old: list[LLMCandidate]) -> bool:
+def _is_same_text(a: list[LLMCandidate], b: list[LLMCandidate]) -> bool:
     """Whether two answers are the same; none at all is an empty one."""
-    return (texts_of(new) or [""]) == (texts_of(old) or [""])
-
-
-def _new_usage(parts: Mapping[str, Any], seen: LLMResponse) -> LLMUsage | None:
-    counts = parts.get("usageMetadata")
-    if not counts:
-        return None
-    usage = msgspec.convert(counts, LLMUsage)
-    return None if usage == seen.usage_metadata else usage
-
-
-def _origins(entries: list[Entry], messages: list[LLMMessage]) -> list[int | None]:
-    """Give the index of the entry for each message; None for an added one."""
-    visible = [at for at, entry in enumerate(entries) if entry.message is not None]
-    shown = [entry.message for entry in entries if entry.message is not None]
-    return [None if at is None else visible[at] for at in align(shown, messages)]
-
-
-def _after_results(entries: list[Entry], place: int) -> int:
-    # Services refuse a call that is not followed by its result at once.
-    while place < len(entries) and entries[place].has_results:
-        place += 1
-    return place
+    texts = [
+        ["".join(candidate.content.parts) for candidate in candidates] or [""]
+        for candidates in (a, b)
+    ]
+    return texts[0] == texts[1]
 
 
 def merged_tool_config(
-    seen: HookToolConfig | None, wanted: Any
+    before: HookToolConfig | None, changes: Any
 ) -> HookToolConfig | None:
     """Complete a hook's choice of tools from the request's; None if nothing changes."""
-    if wanted is None:
+    if changes is None:
         return None
-    seen, new = seen or HookToolConfig(), tool_config_parts(wanted)
-    names = new.allowed_function_names
+    before, change = before or HookToolConfig(), tool_config_parts(changes)
+    names = change.allowed_function_names
     if names is None:
-        names = seen.allowed_function_names
-    merged = HookToolConfig(new.mode or seen.mode, names)
-    return None if merged == seen else merged
+        names = before.allowed_function_names
+    merged = HookToolConfig(change.mode or before.mode, names)
+    return None if merged == before else merged
 
 
 def _warn(hook_name: str | None, problem: str) -> None:

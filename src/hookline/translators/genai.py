@@ -6,7 +6,7 @@ service, and keep the spelling that they have.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Any
@@ -36,6 +36,7 @@ from .values import (
     is_mapping,
     is_record,
     items,
+    names_or_none,
     string_of,
     text_or_none,
     unexpected,
@@ -46,8 +47,8 @@ from .values import (
 
 @lru_cache(maxsize=256)
 def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    head, *words = name.split("_")
+    return head + "".join(word.capitalize() for word in words)
 
 
 def _snake(name: str) -> str:
@@ -90,9 +91,6 @@ _HIDDEN_CONFIG = frozenset(
 )  # fmt: skip
 # The service refuses names under any other mode.
 _MODES_WITH_NAMES = ("ANY", "VALIDATED")
-_RESPONSE_FIELDS = _both(
-    "candidates", "usage_metadata", "prompt_feedback", "model_version", "response_id"
-)
 
 
 class GenerateContentRequest(Struct, frozen=True):
@@ -113,19 +111,66 @@ class GenAITranslator(SdkTranslator):
     name = "google-genai"
     separate_system = True
     response_type = "a GenerateContentResponse"
-    response_fields = _RESPONSE_FIELDS
+    response_fields = _both(
+        "candidates", "usage_metadata", "prompt_feedback", "model_version",
+        "response_id",
+    )  # fmt: skip
     usage_fields = _spellings("usage_metadata")
     counts = tuple(map(_spellings, LLMUsage.__struct_fields__))
     tool_choice_fields = _spellings("tool_config")
     assemble_response = staticmethod(assemble_genai)
+
+    def _api_for_request(self, request: Any) -> SdkTranslator:
+        as_record(request, "request")
+        return self
 
     def _entries(self, request: Any) -> list[Entry]:
         contents = get(request, "contents")
         if contents is None:
             raise unexpected("contents", "a Content, a Part, a string or a list", None)
         if is_list(contents):
-            return [_entry(raw, f"contents[{at}]") for at, raw in enumerate(contents)]
-        return [_entry(contents, "contents")]
+            raws = enumerate(contents)
+            return [self._entry(raw, f"contents[{at}]") for at, raw in raws]
+        return [self._entry(contents, "contents")]
+
+    def _entry(self, raw: Any, place: str) -> Entry:
+        role = "user"
+        if isinstance(raw, str):
+            return Entry(raw, LLMMessage(role, str.__str__(raw)) if raw else None)
+        if is_list(raw):
+            parts = list(raw)
+        elif isinstance(raw, _NO_PARTS):
+            raise unexpected(place, "a Content, a Part or a string", raw)
+        elif not is_record(raw):
+            return Entry(raw, has_others=True)  # an image or a file, as the SDK takes
+        elif _is_part(raw):
+            parts = [raw]
+            role = "model" if _field(raw, "function_call") is not None else role
+        else:
+            parts = as_list(get(raw, "parts"), f"{place}.parts")
+            # The service treats a Content without a role as the user's.
+            role = text_or_none(get(raw, "role"), f"{place}.role") or role
+            place = f"{place}.parts"
+        text = ""
+        others: list[Any] = []
+        for at, part in enumerate(parts):
+            if self._is_text(part):
+                text += _text(part, place)
+            elif isinstance(part, _NO_PARTS):
+                raise unexpected(f"{place}[{at}]", "a Part", part)
+            else:
+                others.append(part)
+        has_calls, has_results = (
+            any(_field(part, name) is not None for part in others for name in kinds)
+            for kinds in (_CALLS, _RESULTS)
+        )
+        return Entry(
+            raw,
+            LLMMessage(role, text) if text else None,
+            bool(others),
+            has_calls or has_results,
+            has_results,
+        )
 
     def _config(self, request: Any) -> dict[str, Any]:
         config = get(request, "config")
@@ -142,6 +187,20 @@ class GenAITranslator(SdkTranslator):
             if value is not None and key not in _HIDDEN_CONFIG
         }
 
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        if key in _HIDDEN_CONFIG:
+            return None
+        name, kind = _snake(key), type(_config_or_new(request))
+        if hasattr(kind, "model_fields"):  # a dict takes every setting
+            if name not in kind.model_fields:
+                return None
+            try:
+                with unknown_values_allowed():
+                    kind.model_validate({name: value})
+            except ValueError:  # of which pydantic's error is one
+                return None
+        return self._with_option(request, value, name, key)
+
     def _options(self, request: Any) -> Any:
         return get(request, "config")
 
@@ -152,38 +211,59 @@ class GenAITranslator(SdkTranslator):
     def _empty_request(self) -> Any:
         return GenerateContentRequest("", [])
 
+    def _is_text(self, block: Any) -> bool:
+        """Tell a text part from others; a thought is not text."""
+        if isinstance(block, str):
+            return True
+        return get(block, "text") is not None and not get(block, "thought")
+
     def _with_text(self, raw: Any, text: str | None) -> Any:
-        if isinstance(raw, str):
-            return text
-        if is_list(raw):
-            return _replace_text(list(raw), text)
+        if isinstance(raw, str) or is_list(raw):
+            return self._replace_text(raw, text)
         if _is_part(raw):
             return with_field(raw, text, "text")
-        return with_field(raw, _replace_text(list(get(raw, "parts")), text), "parts")
+        return with_field(raw, self._replace_text(get(raw, "parts"), text), "parts")
 
     def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         role = "model" if message.role == "assistant" else message.role
-        return _new_content(role, [{"text": message.content}], request)
+        return _new_content(role, [message.content], request)
 
     def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         was_list = is_list(get(request, "contents"))
         if not was_list and len(raws) == 1 and not added:
             return with_field(request, raws[0], "contents")
+        if not added:
+            return with_field(request, raws, "contents")
         # The SDK groups bare parts into one Content and puts it after a dict that
         # follows them, so no part may be bare next to an added message.
-        contents = list(_grouped(raws, request)) if added else raws
+        contents: list[Any] = []
+        for is_bare, run in groupby(raws, _is_bare):
+            parts = list(run)
+            if not is_bare:
+                contents += parts
+            elif all(isinstance(part, str) for part in parts):
+                contents.append(_new_content("user", parts, request))
+            else:
+                contents.append(parts)
         return with_field(request, contents, "contents")
 
     def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
         names = _spellings("system_instruction")
-        extended = _extended(get(get(request, "config"), *names), texts)
-        return self._with_option(request, extended, *names)
-
-    def _with_config(self, request: Any, key: str, value: Any) -> Any:
-        kind = type(_config_or_new(request))
-        if key in _HIDDEN_CONFIG or not _takes_setting(kind, _snake(key), value):
-            return None
-        return self._with_option(request, value, _snake(key), key)
+        instruction = get(get(request, "config"), *names)
+        parts = get(instruction, "parts") if is_record(instruction) else None
+        if instruction is None or isinstance(instruction, str):
+            before = [instruction] if instruction else []
+            instruction = "\n\n".join([*before, *texts])
+        elif is_list(instruction):
+            instruction = [*instruction, *texts]
+        elif parts is None:
+            instruction = [instruction, *texts]
+        else:
+            added: list[Any] = [{"text": text} for text in texts]
+            if not isinstance(instruction, Mapping):
+                added = [genai_types().Part(text=text) for text in texts]
+            instruction = with_field(instruction, [*parts, *added], "parts")
+        return self._with_option(request, instruction, *names)
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ToolConfig or its dict."""
@@ -192,9 +272,7 @@ class GenAITranslator(SdkTranslator):
         if not is_record(calling):
             return HookToolConfig()
         names = _field(calling, "allowed_function_names")
-        found = [name for one in items(names) if (name := string_of(one)) is not None]
-        mode = string_of(get(calling, "mode"))
-        return HookToolConfig(mode, found if is_list(names) else None)
+        return HookToolConfig(string_of(get(calling, "mode")), names_or_none(names))
 
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
@@ -213,31 +291,33 @@ class GenAITranslator(SdkTranslator):
             base = _new("ToolConfig", config)
         return _changed_tool_config(base, tool_config)
 
-    def _carries_names(self, tool_config: HookToolConfig) -> bool:
-        return tool_config.mode in _MODES_WITH_NAMES
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
+        """Whether the API can restrict a call to the allowed names."""
+        return tool_config_parts(hook_tool_config).mode in _MODES_WITH_NAMES
 
     def _names_in(self, tool: Any) -> list[str]:
         if not is_record(tool):
             name = getattr(tool, "__name__", None)
             return [name] if isinstance(name, str) else []
-        declared = items(_field(tool, _DECLARATIONS))
-        return [name for one in declared if (name := string_of(get(one, "name")))]
+        functions = items(_field(tool, _DECLARATIONS))
+        names = (string_of(get(function, "name")) for function in functions)
+        return [name for name in names if name]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         if not is_record(tool):
             # A callable, or an MCP session, whose calls pass the hooks one by one.
             return tool if all(name in names for name in self._names_in(tool)) else None
-        declared = items(_field(tool, _DECLARATIONS))
-        kept = [one for one in declared if string_of(get(one, "name")) in names]
-        others = [key for key in dict(tool) if key not in _spellings(_DECLARATIONS)]
-        if not kept:
+        functions = items(_field(tool, _DECLARATIONS))
+        allowed = [one for one in functions if string_of(get(one, "name")) in names]
+        other_keys = [key for key in dict(tool) if key not in _spellings(_DECLARATIONS)]
+        if not allowed:
             return None
-        if kept == declared and all(get(tool, key) is None for key in others):
+        if allowed == functions and all(get(tool, key) is None for key in other_keys):
             return tool
-        limited = _with_field(tool, kept, _DECLARATIONS)
+        limited = _with_field(tool, allowed, _DECLARATIONS)
         if is_mapping(limited):
-            return {key: one for key, one in limited.items() if key not in others}
-        return limited.model_copy(update=dict.fromkeys(others))
+            return {key: limited[key] for key in limited if key not in other_keys}
+        return limited.model_copy(update=dict.fromkeys(other_keys))
 
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         return self._with_option(request, tools or None, "tools")
@@ -246,8 +326,27 @@ class GenAITranslator(SdkTranslator):
         if get(_field(response, "sdk_http_response"), "body") is not None:
             problem = "no body: unset should_return_http_response, hooks cannot read it"
             raise unexpected("sdk_http_response", problem, response)
-        found = as_list(get(response, "candidates"), "candidates")
-        return [_candidate(one, f"candidates[{at}]") for at, one in enumerate(found)]
+        stable: list[LLMCandidate] = []
+        candidates = as_list(get(response, "candidates"), "candidates")
+        for at, candidate in enumerate(candidates):
+            place = f"candidates[{at}].content"
+            content = get(as_record(candidate, f"candidates[{at}]"), "content")
+            as_record({} if content is None else content, place)
+            parts = as_list(get(content, "parts"), f"{place}.parts")
+            texts = [
+                _text(part, f"{place}.parts[{number}]")
+                for number, part in enumerate(parts)
+                if self._is_text(as_record(part, f"{place}.parts[{number}]"))
+            ]
+            stable.append(
+                LLMCandidate(
+                    LLMContent("model", texts),
+                    string_of(_field(candidate, "finish_reason")),
+                    whole_number(get(candidate, "index")),
+                    read_ratings(_field(candidate, "safety_ratings")),
+                )
+            )
+        return stable
 
     def _calls(self, response: Any) -> list[str]:
         return [
@@ -260,63 +359,42 @@ class GenAITranslator(SdkTranslator):
     def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        pairs = zip_longest(candidates, items(get(base, "candidates")))
-        built = [_new_candidate(new, old) for new, old in pairs if new is not None]
-        if not isinstance(base, Mapping):
-            return _changed_object(base, built, usage)
-        response = with_field(base, built, "candidates")
-        if usage is None:
-            return response
-        before = _field(base, "usage_metadata")
-        counts = before if is_mapping(before) else {}
-        for name, count in _counts(usage).items():
-            counts = with_field(counts, count, _camel(name), name)
-        return _with_field(response, counts, "usage_metadata")
-
-
-def _entry(raw: Any, place: str) -> Entry:
-    if isinstance(raw, str):
-        return Entry(raw, LLMMessage("user", str.__str__(raw)) if raw else None)
-    if is_list(raw):
-        return _entry_of_parts(raw, list(raw), "user", place)
-    if isinstance(raw, _NO_PARTS):
-        raise unexpected(place, "a Content, a Part or a string", raw)
-    if not is_record(raw):
-        return Entry(raw, has_others=True)  # an image or a file, as the SDK takes them
-    if _is_part(raw):
-        role = "model" if _field(raw, "function_call") is not None else "user"
-        return _entry_of_parts(raw, [raw], role, place)
-    parts = as_list(get(raw, "parts"), f"{place}.parts")
-    return _entry_of_parts(raw, parts, _role(raw, place), f"{place}.parts")
-
-
-def _role(content: Any, place: str) -> str:
-    # The service treats a Content without a role as the user's.
-    return text_or_none(get(content, "role"), f"{place}.role") or "user"
-
-
-def _entry_of_parts(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
-    text = ""
-    others: list[Any] = []
-    for at, part in enumerate(parts):
-        if _is_text(part):
-            text += _text(part, place)
-        elif isinstance(part, _NO_PARTS):
-            raise unexpected(f"{place}[{at}]", "a Part", part)
-        else:
-            others.append(part)
-    has_results = _has_any(others, _RESULTS)
-    return Entry(
-        raw,
-        LLMMessage(role, text) if text else None,
-        bool(others),
-        has_results or _has_any(others, _CALLS),
-        has_results,
-    )
-
-
-def _has_any(parts: list[Any], names: Sequence[str]) -> bool:
-    return any(_field(part, name) is not None for part in parts for name in names)
+        new: list[Any] = []
+        old_candidates = items(get(base, "candidates"))
+        for candidate, old in zip_longest(candidates, old_candidates):
+            if candidate is None:
+                break
+            fields = {
+                "finishReason": _field(old, "finish_reason") or "STOP",
+                "safetyRatings": _field(old, "safety_ratings"),
+                **to_wire(candidate),
+            }
+            parts = [{"text": text} for text in candidate.content.parts]
+            fields["content"] = {"role": "model", "parts": parts}
+            new.append({key: fields[key] for key in fields if fields[key] is not None})
+        counts = {} if usage is None else msgspec.structs.asdict(usage)
+        # The counts that a hook set: the others stay.
+        counts = {name: count for name, count in counts.items() if count is not None}
+        if isinstance(base, Mapping):
+            response = with_field(base, new, "candidates")
+            if usage is None:
+                return response
+            before = _field(base, "usage_metadata")
+            wire_usage = before if is_mapping(before) else {}
+            for name, count in counts.items():
+                wire_usage = with_field(wire_usage, count, _camel(name), name)
+            return _with_field(response, wire_usage, "usage_metadata")
+        types = genai_types()
+        with unknown_values_allowed():
+            new = [types.Candidate.model_validate(fields) for fields in new]
+        # What was parsed from the old text would contradict the new one.
+        changes: dict[str, Any] = {"candidates": new, "parsed": None}
+        if usage is not None:
+            kind = types.GenerateContentResponseUsageMetadata
+            before = get(base, "usage_metadata") or kind()
+            changes["usage_metadata"] = before.model_copy(update=counts)
+        response = types.GenerateContentResponse() if base is None else base
+        return response.model_copy(update=changes)
 
 
 def _is_part(raw: Any) -> bool:
@@ -328,11 +406,8 @@ def _is_part(raw: Any) -> bool:
     return any(name in raw for name in _PART_FIELDS)
 
 
-def _is_text(part: Any) -> bool:
-    """Tell a text part from others; a thought is not text."""
-    if isinstance(part, str):
-        return True
-    return get(part, "text") is not None and not get(part, "thought")
+def _is_bare(raw: Any) -> bool:
+    return not is_list(raw) and (not is_record(raw) or _is_part(raw))
 
 
 def _text(part: Any, place: str) -> str:
@@ -342,67 +417,19 @@ def _text(part: Any, place: str) -> str:
     return str.__str__(text)
 
 
-def _replace_text(parts: list[Any], text: str | None) -> list[Any]:
-    if text is None:
-        return [part for part in parts if not _is_text(part)]
-    first = next(at for at, part in enumerate(parts) if _is_text(part))
-    part = parts[first]
-    edited = text if isinstance(part, str) else with_field(part, text, "text")
-    rest = [part for part in parts[first + 1 :] if not _is_text(part)]
-    return [*parts[:first], edited, *rest]
-
-
-def _new_content(role: str, parts: list[Any], request: Any) -> Any:
-    content = {"role": role, "parts": parts}
-    if _has_objects(request):
-        return genai_types().Content.model_validate(content)
-    return content
-
-
-def _has_objects(request: Any) -> bool:
-    """Whether a request is made of SDK objects, so that additions should be too."""
+def _new_content(role: str, texts: Sequence[str], request: Any) -> Any:
+    """Make a Content, an object if the request is made of objects."""
+    content = {"role": role, "parts": [{"text": text} for text in texts]}
     contents = get(request, "contents")
-    for entry in contents if is_list(contents) else [contents]:
-        if is_record(entry):
-            return not is_mapping(entry)
-    return not is_mapping(request)
-
-
-def _grouped(raws: list[Any], request: Any) -> Iterator[Any]:
-    """Group bare parts as the SDK does, each run of them into one entry."""
-    for is_bare, run in groupby(raws, _is_bare):
-        if not is_bare:
-            yield from run
-            continue
-        parts = list(run)
-        if all(isinstance(part, str) for part in parts):
-            yield _new_content("user", [{"text": part} for part in parts], request)
-        else:
-            yield parts
-
-
-def _is_bare(raw: Any) -> bool:
-    return not is_list(raw) and (not is_record(raw) or _is_part(raw))
+    records = filter(is_record, contents if is_list(contents) else [contents])
+    if is_mapping(next(records, request)):
+        return content
+    return genai_types().Content.model_validate(content)
 
 
 def _config_or_new(request: Any) -> Any:
-    found = get(request, "config")
-    return found if is_record(found) else _new("GenerateContentConfig", request)
-
-
-def _takes_setting(kind: Any, name: str, value: Any) -> bool:
-    """Whether an SDK object takes a setting; a dict takes them all."""
-    fields = getattr(kind, "model_fields", None)
-    if fields is None:
-        return True
-    if name not in fields:
-        return False
-    try:
-        with unknown_values_allowed():
-            kind.model_validate({name: value})
-    except ValueError:  # of which pydantic's error is one
-        return False
-    return True
+    config = get(request, "config")
+    return config if is_record(config) else _new("GenerateContentConfig", request)
 
 
 def _new(kind: str, like: Any) -> Any:
@@ -421,20 +448,6 @@ def _plain_setting(value: Any) -> Any:
     return None
 
 
-def _extended(instruction: Any, texts: Sequence[str]) -> Any:
-    if instruction is None or isinstance(instruction, str):
-        return "\n\n".join([*([instruction] if instruction else []), *texts])
-    if is_list(instruction):
-        return [*instruction, *texts]
-    parts = get(instruction, "parts") if is_record(instruction) else None
-    if parts is None:
-        return [instruction, *texts]
-    added: list[Any] = [{"text": text} for text in texts]
-    if not isinstance(instruction, Mapping):
-        added = [genai_types().Part(text=text) for text in texts]
-    return with_field(instruction, [*parts, *added], "parts")
-
-
 def _changed_tool_config(base: Any, tool_config: HookToolConfig) -> Any:
     mode: Any = tool_config.mode or "AUTO"
     names = tool_config.allowed_function_names if mode in _MODES_WITH_NAMES else None
@@ -447,54 +460,3 @@ def _changed_tool_config(base: Any, tool_config: HookToolConfig) -> Any:
     calling = with_field(calling, mode, "mode")
     calling = _with_field(calling, names or None, "allowed_function_names")
     return _with_field(base, calling, "function_calling_config")
-
-
-def _candidate(candidate: Any, place: str) -> LLMCandidate:
-    content = get(as_record(candidate, place), "content")
-    as_record({} if content is None else content, f"{place}.content")
-    where = f"{place}.content.parts"
-    parts = as_list(get(content, "parts"), where)
-    texts = [
-        _text(part, f"{where}[{at}]")
-        for at, part in enumerate(parts)
-        if _is_text(as_record(part, f"{where}[{at}]"))
-    ]
-    return LLMCandidate(
-        LLMContent("model", texts),
-        string_of(_field(candidate, "finish_reason")),
-        whole_number(get(candidate, "index")),
-        read_ratings(_field(candidate, "safety_ratings")),
-    )
-
-
-def _new_candidate(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
-    built = {
-        "finishReason": _field(before, "finish_reason") or "STOP",
-        "safetyRatings": _field(before, "safety_ratings"),
-        **to_wire(candidate),
-    }
-    parts = [{"text": text} for text in candidate.content.parts]
-    built["content"] = {"role": "model", "parts": parts}
-    return {key: value for key, value in built.items() if value is not None}
-
-
-def _counts(usage: LLMUsage) -> dict[str, int]:
-    """The counts that a hook set: the others stay."""
-    found = msgspec.structs.asdict(usage)
-    return {name: count for name, count in found.items() if count is not None}
-
-
-def _changed_object(
-    base: Any, candidates: list[dict[str, Any]], usage: LLMUsage | None
-) -> Any:
-    types = genai_types()
-    with unknown_values_allowed():
-        validated = [types.Candidate.model_validate(one) for one in candidates]
-    # What was parsed from the old text would contradict the new one.
-    changes: dict[str, Any] = {"candidates": validated, "parsed": None}
-    if usage is not None:
-        kind = types.GenerateContentResponseUsageMetadata
-        before = get(base, "usage_metadata") or kind()
-        changes["usage_metadata"] = before.model_copy(update=_counts(usage))
-    response = types.GenerateContentResponse() if base is None else base
-    return response.model_copy(update=changes)

@@ -17,12 +17,19 @@ import msgspec
 
 from .base import (
     Entry,
-    MessageListTranslator,
     SdkTranslator,
     first_candidate,
     own_name,
 )
-from .shape import HookToolConfig, LLMCandidate, LLMMessage, LLMUsage, whole_number
+from .shape import (
+    HookToolConfig,
+    LLMCandidate,
+    LLMMessage,
+    LLMUsage,
+    ToolConfigParts,
+    tool_config_parts,
+    whole_number,
+)
 from .streams import assemble_openai
 from .values import (
     as_list,
@@ -94,7 +101,7 @@ _USAGE_DETAILS = {
 }
 
 
-class OpenAIApi(MessageListTranslator):
+class OpenAIApi(SdkTranslator):
     """The shared part of both APIs."""
 
     roles = _ROLES
@@ -130,7 +137,8 @@ class OpenAIApi(MessageListTranslator):
         choice = own_name(_MODES, mode)
         if not names or mode == "NONE":
             return choice
-        kinds = {name: kind for kind, name in map(_kind_and_name, self._tools(request))}
+        tools = items(get(request, "tools"))
+        kinds = {name: kind for kind, name in map(_kind_and_name, tools)}
         chosen = [self._named_tool(name, kinds.get(name, "function")) for name in names]
         if mode == "ANY" and len(chosen) == 1:
             return chosen[0]
@@ -143,8 +151,9 @@ class OpenAIApi(MessageListTranslator):
         inner = {"name": name}
         return {"type": kind, **({kind: inner} if self.nests_names else inner)}
 
-    def _carries_names(self, tool_config: HookToolConfig) -> bool:
-        return tool_config.mode != "NONE"
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
+        """Whether the API can restrict a call to the allowed names."""
+        return tool_config_parts(hook_tool_config).mode != "NONE"
 
     def _names_in(self, tool: Any) -> list[str]:
         found = map(_kind_and_name, _namespace(tool) or [tool])

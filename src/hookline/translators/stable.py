@@ -43,7 +43,7 @@ from .values import (
     get,
     is_list,
     is_mapping,
-    items,
+    names_or_none,
     string_of,
     text_at,
     text_or_none,
@@ -146,10 +146,8 @@ class StableTranslator(HookTranslator):
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a choice of tools."""
         fields = _fields(tool_config, "toolConfig")
-        names = fields.get("allowedFunctionNames")
-        found = [name for one in items(names) if (name := string_of(one)) is not None]
-        mode = string_of(fields.get("mode"))
-        return HookToolConfig(mode, found if is_list(names) else None)
+        names = names_or_none(fields.get("allowedFunctionNames"))
+        return HookToolConfig(string_of(fields.get("mode")), names)
 
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None

@@ -98,6 +98,12 @@ def string_of(value: Any) -> str | None:
     return plain_text(value.value if isinstance(value, Enum) else value)
 
 
+def names_or_none(value: Any) -> list[str] | None:
+    """Return the strings in a list; None for any other value."""
+    names = [string_of(name) for name in items(value)]
+    return [name for name in names if name is not None] if is_list(value) else None
+
+
 def text_or_none(value: Any, place: str) -> str | None:
     """Require a string or an enum of strings; None stays None."""
     text = string_of(value)
