@@ -103,32 +103,37 @@ class Transfer(BaseModel):
 
 
 async def test_agent_as_a_tool_keeps_its_own_options() -> None:
-    """Parameters, output, model; also one that is hooked before it is made a tool."""
+    """Parameters and output; one without hooks is refused, and so is a model."""
     seen: list[str] = []
 
     async def shorter(result: Any) -> str:
         seen.append(result.last_agent.name)
         return "short"
 
-    hooks = HookedAgents(
-        {"SubagentStart": "add", "BeforeModel": [["mind it", "block"]]}
-    )
-    other = ScriptedModel([[say("x")]])
-    inner, model = hooks.agent(say("found it"), name="Researcher")
-    tool = inner.as_tool(
-        *("research", "Research."),
-        parameters=Transfer,
-        custom_output_extractor=shorter,
-        run_config=RunConfig(tracing_disabled=True, model=other),
-    )
-    agent, _ = hooks.agent(call("research", text="cats"), say("done"), tools=[tool])
-    assert outputs(await hooks.run(agent)) == ["short"]
-    assert (model.calls, other.calls, seen) == ((), (), ["Researcher"])
     hooks = HookedAgents()
-    tool = hooked_agent(inner, hooks.config).as_tool("research", "Research.")
-    agent, _ = hooks.agent(call("research", input="look"), say("done"), tools=[tool])
-    assert outputs(await hooks.run(agent)) == ["found it"]
+    inner, _ = hooks.agent(say("found it"), name="Researcher")
+    agent, model = hooks.agent(call("research", text="cats"), say("done"))
+    agent.tools = [inner.as_tool("research", "Research.")]
+    with pytest.raises(sdk.UserError, match=r"use hooked_agent\(.*as_tool"):
+        await hooks.run(agent)
+    assert model.calls == ()
+    inner = hooked_agent(inner, hooks.config)
+    agent.tools = [
+        inner.as_tool(
+            "research",
+            "Research.",
+            parameters=Transfer,
+            custom_output_extractor=shorter,
+        )
+    ]
+    assert outputs(await hooks.run(agent)) == ["short"]
+    assert seen == ["Researcher"]
     assert len(hooks.of("SubagentStart")) == 1
+    config = RunConfig(tracing_disabled=True, model=ScriptedModel([[say("secret")]]))
+    tool = inner.as_tool("research", "Research.", run_config=config)
+    agent, _ = hooks.agent(call("research", input="look"), say("done"), tools=[tool])
+    with pytest.raises(sdk.UserError, match="model is that of the run config"):
+        await hooks.run(agent)
 
 
 async def test_agent_that_a_tool_runs_itself_has_the_session_of_the_run() -> None:
@@ -263,7 +268,7 @@ async def test_model_given_by_name_is_hooked(where: str) -> None:
     named = where in ("agent", "subagent")
     agent: Any = Agent(name="Worker", model="small" if named else None)
     if where == "subagent":
-        tools = [agent.as_tool("ask", "Ask.")]
+        tools = [hooked_agent(agent, hooks.config).as_tool("ask", "Ask.")]
         agent, _ = hooks.agent(call("ask", input="x"), say("ok"), tools=tools)
         result = await hooks.run(agent, run_config=shelf.config, runner=Runner)
         assert outputs(result) == ["***"]

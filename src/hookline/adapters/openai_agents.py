@@ -17,7 +17,6 @@ import operator
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from types import CellType
 from typing import Any, TypeVar, cast
 from weakref import ref
 
@@ -247,9 +246,13 @@ class _Hooks:
         """A function tool whose calls obey hooks; others as they are."""
         if isinstance(tool, _HookedTool) or not isinstance(tool, FunctionTool):
             return tool
-        hooked, agent = self.copied(tool, _HookedTool), _agent_of(tool)
-        if agent is not None:
-            agent = hooked.__dict__["_agent_instance"] = self.agent(agent)
+        # The SDK has no public name for the agent that ``as_tool`` made a tool of.
+        hooked, agent = self.copied(tool, _HookedTool), tool._agent_instance  # noqa: SLF001
+        if agent is not None and not isinstance(agent, _HookedAgent):
+            raise UserError(
+                f"the agent of tool {tool.name!r} would run without its hooks: "
+                "use hooked_agent(agent, config).as_tool(...)"
+            )
 
         async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
             return await _invoke(self, tool, agent, ctx, arguments)
@@ -345,11 +348,6 @@ class _Hooks:
 def _run_of(context: Any) -> _Run | None:
     """The run of a context, also in a copy: the SDK copies contexts of paused runs."""
     return getattr(context, "hookline_run", None)
-
-
-def _agent_of(tool: FunctionTool) -> Any:
-    """The agent that ``as_tool`` made a tool of; the SDK has no public name for it."""
-    return getattr(tool, "_agent_instance", None)
 
 
 class _HookedAgent:
@@ -576,13 +574,15 @@ async def _run_subagent(
     if nested is None:
         prompt = str(_input_of(arguments).get("input", arguments))
         nested = await run.begin_subagent(agent.name, prompt, call_id)
-    turn, plain = cast("HookedTurn", nested.run), _with_agent(hooks, tool, agent)
+    turn = cast("HookedTurn", nested.run)
     ctx.run_config = hooks.guard(ctx.run_config)
     while not turn.refused:
         _nested.set((call_id, nested))
-        value, error = await _run_tool(plain, ctx, arguments)
+        value, error = await _run_tool(tool, ctx, arguments)
         if isinstance(error, StoppedByHook):
             value, error = error.reason, None
+        if isinstance(error, UserError):  # a mistake in the program, not for a model
+            raise error
         if turn.stopped:
             break
         if _is_paused(ctx):
@@ -596,31 +596,6 @@ async def _run_subagent(
         kept = [] if turn.clear_context else nested.inserted
         nested.inserted = [*kept, answered, _user_item(again or "")]
     return run.stop_with(turn), None
-
-
-def _with_agent(hooks: _Hooks, tool: FunctionTool, agent: Agent[Any]) -> FunctionTool:
-    """A copy of an agent's tool that runs the hooked agent."""
-    if _agent_of(tool) is agent:
-        return tool
-    # ``as_tool`` gives no other access to the agent that its function runs.
-    invoke: Any = copy.copy(tool.on_invoke_tool)
-    work = getattr(invoke, "_invoke_tool_impl", None)
-    names = getattr(getattr(work, "__code__", None), "co_freevars", ())
-    if work is None or not {"self", "run_config"} <= set(names):
-        raise UserError(
-            f"cannot hook the agent of tool {tool.name!r}: "
-            "use hooked_agent(agent, config).as_tool(...)"
-        )
-    cells = dict(zip(names, work.__closure__, strict=True))
-    config = cells["run_config"].cell_contents
-    cells["self"] = CellType(agent)
-    cells["run_config"] = CellType(config and hooks.guard(config))
-    invoke.__dict__["_invoke_tool_impl"] = type(work)(
-        work.__code__, work.__globals__, work.__name__, None, tuple(cells.values())
-    )
-    plain = copy.copy(tool)
-    plain.on_invoke_tool = invoke
-    return plain
 
 
 def _is_paused(ctx: ToolContext[Any]) -> bool:

@@ -100,11 +100,12 @@ class OpenAIAgentsDriver(ScenarioDriver):
     ) -> None:
         model = _model(scenario.replies, scenario.reply)
         helper_model = _model(scenario.helper, scenario.helper_reply, "helper")
-        agent: Any = _agent(scenario, model, helper_model)
+        subject = session
+        if session is not None and not scenario.is_pinned:
+            subject = session.view("other")  # the id comes from the SDK's own session
+        agent: Any = _agent(scenario, subject, model, helper_model)
         runner: Any = Runner
-        if session is not None:
-            # The id comes from the SDK's own session.
-            subject = session if scenario.is_pinned else session.view("other")
+        if subject is not None:
             agent = hooked_agent(agent, subject)
             runner = Runner if scenario.options.get("plain") else HooklineRunner
         memory = SQLiteSession(scenario.conversation or "none")
@@ -179,7 +180,9 @@ def _input(arguments: str) -> Any:
         return arguments
 
 
-def _agent(scenario: Scenario, model: Any, helper_model: Any) -> Agent[Any]:
+def _agent(
+    scenario: Scenario, subject: Any, model: Any, helper_model: Any
+) -> Agent[Any]:
     options = scenario.options
     functions: list[Any] = list(scenario.functions())
     functions += [TOOLS[name] for name in options.get("peculiar_tools", ())]
@@ -209,6 +212,8 @@ def _agent(scenario: Scenario, model: Any, helper_model: Any) -> Agent[Any]:
         if "handoff" in options:
             agent.handoffs = [_handoff(helper, agent, scenario)]
         else:
+            if subject is not None:
+                helper = hooked_agent(helper, subject)
             agent.tools = [*tools, helper.as_tool("helper", "Help.")]
     return agent
 
