@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, get_args
 
 import pytest
 
 from hookline import Config, HookEventName, HookSystem
 from hookline.engine import registration
-from hookline.errors import UnknownEventError, UnknownHookError
+from hookline.errors import InvalidHookError, UnknownEventError, UnknownHookError
 from hookline.settings.model import FailurePolicy
 
 Event = dict[str, Any]
@@ -30,6 +32,20 @@ def test_hook_may_name_a_type_that_only_type_checkers_know() -> None:
     exec(f"def guard(event: {quote}Missing{quote}): ...", scope)
     on = HookSystem(Config()).on("BeforeTool")
     assert on(scope["guard"]) is scope["guard"]
+
+
+async def test_options_may_be_members_of_enums_and_mappings_of_any_kind() -> None:
+    class Name(StrEnum):
+        GUARD = "guard"
+
+    hooks = HookSystem(Config())
+    hooks.on("BeforeTool", name=Name.GUARD)(lambda _: {"decision": "deny"})
+    hooks.set_hook_enabled("guard", False)
+    assert [(hook.name, hook.enabled) for hook in hooks.get_all_hooks()] == [
+        ("guard", False)
+    ]
+    with pytest.raises(InvalidHookError, match="unknown cause 'crahs'"):
+        hooks.on("BeforeTool", on_error=MappingProxyType({"crahs": "block"}))  # type: ignore[dict-item]
 
 
 async def test_off_knows_methods_and_takes_an_event() -> None:

@@ -106,7 +106,7 @@ class Registration:
             mistakes: list[Mistake] = []
             option = convert_value(in_full({key: value})[key], field.type, mistakes, ())
             problems = [str(mistake) for mistake in mistakes]
-            if isinstance(value, dict):
+            if isinstance(value, Mapping):
                 unknown = value.keys() - keys_of(FailurePolicy).keys()
                 problems += [f"unknown cause {cause!r}" for cause in unknown]
             if problems:

@@ -233,8 +233,9 @@ class _Plan:
             return value
         if value is None or (accepts is not None and not accepts(value)):
             return UNSET
-        if self.is_bare and type(value) is kind:
-            return value
+        if self.is_bare and isinstance(value, kind):
+            # A member of an enum has another hash than its text.
+            return value if type(value) is kind else str.__str__(value)
         if self.is_exact and self._is_valid(value):
             return value
         if self.choices and isinstance(value, str):
