@@ -75,7 +75,7 @@ class AnthropicTranslator(SdkTranslator):
     finish_reasons = _REASONS
     call_reasons = ("tool_use",)
     settings = _SETTINGS
-    assemble_response = staticmethod(assemble_anthropic)
+    chunk_type = "an event of anthropic"
 
     def _entry(self, raw: Any, place: str) -> Entry:
         role, content = text_at(raw, "role", place), get(raw, "content")
@@ -130,6 +130,9 @@ class AnthropicTranslator(SdkTranslator):
         tool_config = tool_config_parts(hook_tool_config)
         names = tool_config.allowed_function_names or ()
         return tool_config.mode == "ANY" and len(names) == 1
+
+    def _assembled(self, chunks: list[Any]) -> Any:
+        return assemble_anthropic(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
         kind, name = string_of(get(tool, "type")), string_of(get(tool, "name"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -52,11 +52,13 @@ from .values import (
     string_of,
     text_or_none,
     unexpected,
+    unknown_values_allowed,
     with_field,
 )
 
 logger = logging.getLogger("hookline")
 
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 _THOUGHTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"}
 )
@@ -87,6 +89,7 @@ class SdkTranslator(HookTranslator):
     """The name of the API in warnings."""
     request_type: str
     response_type: str
+    chunk_type: str
     response_fields: tuple[str, ...]
     """Fields that tell a response from other dicts; an object has the first."""
     messages_field = "messages"
@@ -221,6 +224,32 @@ class SdkTranslator(HookTranslator):
         if is_list(tools) and list(map(id, limited)) == list(map(id, tools)):
             return request
         return self._with_tools(request, limited)
+
+    def assemble_response(self, chunks: Iterable[Any]) -> Any:
+        """Assemble the whole response from the chunks of a stream."""
+        try:
+            with unknown_values_allowed():
+                return self._assembled(self._checked_chunks(chunks))
+        except _UNREADABLE as error:
+            # Without its text, which may quote the answer.
+            name = type(error).__name__
+            raise TranslationError(f"chunks: cannot be assembled: {name}") from error
+
+    def _checked_chunks(self, chunks: Iterable[Any]) -> list[Any]:
+        checked = list(chunks)
+        for at, chunk in enumerate(checked):
+            if not self._is_chunk(chunk):
+                raise unexpected(f"chunks[{at}]", self.chunk_type, chunk)
+        if not checked:
+            raise TranslationError("chunks: expected at least one, got none")
+        return checked
+
+    def _is_chunk(self, chunk: Any) -> bool:
+        return is_record(chunk)
+
+    @abstractmethod
+    def _assembled(self, chunks: list[Any]) -> Any:
+        """Assemble the whole response; any error of a wrong type may be raised."""
 
     def api_for(self, request: Any) -> SdkTranslator:
         """Choose the API that a request belongs to; this one if it is unreadable."""

@@ -118,7 +118,7 @@ class GenAITranslator(SdkTranslator):
     usage_fields = _spellings("usage_metadata")
     counts = tuple(map(_spellings, LLMUsage.__struct_fields__))
     tool_choice_fields = _spellings("tool_config")
-    assemble_response = staticmethod(assemble_genai)
+    chunk_type = "a GenerateContentResponse"
 
     def _api_for_request(self, request: Any) -> SdkTranslator:
         as_record(request, "request")
@@ -294,6 +294,12 @@ class GenAITranslator(SdkTranslator):
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """Whether the API can restrict a call to the allowed names."""
         return tool_config_parts(hook_tool_config).mode in _MODES_WITH_NAMES
+
+    def _is_chunk(self, chunk: Any) -> bool:
+        return isinstance(chunk, genai_types().GenerateContentResponse)
+
+    def _assembled(self, chunks: list[Any]) -> Any:
+        return assemble_genai(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
         if not is_record(tool):

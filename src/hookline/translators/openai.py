@@ -110,7 +110,7 @@ class OpenAIApi(SdkTranslator):
     cache_field = "prompt_cache_breakpoint"
     nests_names: bool
     """Whether a tool's name is nested within its type."""
-    assemble_response = staticmethod(assemble_openai)
+    chunk_type = "a chunk or an event of openai"
 
     def _config(self, request: Any) -> dict[str, Any]:
         found = super()._config(request)
@@ -154,6 +154,9 @@ class OpenAIApi(SdkTranslator):
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """Whether the API can restrict a call to the allowed names."""
         return tool_config_parts(hook_tool_config).mode != "NONE"
+
+    def _assembled(self, chunks: list[Any]) -> Any:
+        return assemble_openai(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
         found = map(_kind_and_name, _namespace(tool) or [tool])
