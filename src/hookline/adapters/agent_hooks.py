@@ -87,20 +87,23 @@ class _Run:
         return _transform({**response, **new})
 
     async def pre_tool_call(self, context: Any) -> Verdict:
-        made = context["tool_call"]
+        tool_call = context["tool_call"]
         call = await self.turn.begin_tool(
-            made["name"], made["args"], confirm=self.confirm, defer=self.approvals
+            tool_call["name"],
+            tool_call["args"],
+            confirm=self.confirm,
+            defer=self.approvals,
         )
         is_changed = bool(call.changed_names)
         if call.question is not None and is_changed:
             # An approval would run the input that the model gave.
             logger.warning("AGENT-HOOKS cannot ask about an input that hooks changed")
         elif call.question is not None:
-            self.tools[made["id"]] = call
+            self.tools[tool_call["id"]] = call
             return Verdict.escalate(reason=_said(call.question))
         if call.refused:
             return _deny(call.reason, call.message)
-        self.tools[made["id"]] = call
+        self.tools[tool_call["id"]] = call
         return _transform(call.tool_input) if is_changed else ALLOW
 
     async def post_tool_call(self, context: Any) -> Verdict:
@@ -111,8 +114,10 @@ class _Run:
             call.refusal = None  # a person has lifted it
         call.tool_input = dict(context["tool_call"]["args"])
         value, is_error = context["target"], context["tool_result"]["is_error"]
-        given = ToolResult(llm_content=value, error=str(value) if is_error else None)
-        outcome = await call.finish(given)
+        tool_result = ToolResult(
+            llm_content=value, error=str(value) if is_error else None
+        )
+        outcome = await call.finish(tool_result)
         if outcome.is_replaced:
             return _deny(str(outcome.content), outcome.text)
         if outcome.additions and isinstance(value, str):
@@ -124,9 +129,9 @@ class _Run:
     async def output(self, context: Any) -> Verdict:
         turn = self.turn
         was_stopped = turn.stopped
-        again = await turn.finish(_text_of(context["target"]["content"]))
-        if again is not None:
-            return _deny(again)
+        rejection = await turn.finish(_text_of(context["target"]["content"]))
+        if rejection is not None:
+            return _deny(rejection)
         if turn.stopped and not was_stopped:
             return _transform(turn.stop_reason, ".content")
         return ALLOW
@@ -230,11 +235,15 @@ def _with_texts(content: Any, texts: list[str]) -> Any:
 def _with_text(message: Any, text: str | None) -> Any:
     """A message with another text, or without; calls, results and files stay."""
     content = [] if isinstance(message["content"], str) else message["content"]
-    others = [item for item in content if item.get("type") != "text"]
-    if text is not None and not others:
+    other_items = [item for item in content if item.get("type") != "text"]
+    if text is not None and not other_items:
         return {**message, "content": text}
-    said = [] if text is None else [{"type": "text", "text": text}]
-    return {**message, "content": [*said, *others]} if said or others else None
+    text_items = [] if text is None else [{"type": "text", "text": text}]
+    return (
+        {**message, "content": [*text_items, *other_items]}
+        if text_items or other_items
+        else None
+    )
 
 
 _MESSAGES: MessageShape[Any] = MessageShape(

@@ -70,28 +70,28 @@ def hookline_hooks(
     action if this adapter itself fails.
     """
     session_of(config_or_session)  # raises for anything else
-    known: dict[str, _Conversation] = {}
+    conversations: dict[str, _Conversation] = {}
 
-    def conversation(given: Wire) -> _Conversation:
+    def conversation(event: Wire) -> _Conversation:
         # No event says that a conversation has ended, so the oldest are dropped.
-        name = given["session_id"]
-        if name not in known:
-            session, path = session_of(config_or_session), given.get("transcript_path")
+        name = event["session_id"]
+        if name not in conversations:
+            session, path = session_of(config_or_session), event.get("transcript_path")
             own_id = name
             if isinstance(config_or_session, Session):
                 own_id, path = session.session_id, session.transcript_path or path
             session = _ClaudeSession(session.config, own_id, path or "")
-            known[name] = _Conversation(session, confirm)
-        known[name] = known.pop(name)
-        if len(known) > _KEPT_CONVERSATIONS:
-            del known[next(iter(known))]
-        return known[name]
+            conversations[name] = _Conversation(session, confirm)
+        conversations[name] = conversations.pop(name)
+        if len(conversations) > _KEPT_CONVERSATIONS:
+            del conversations[next(iter(conversations))]
+        return conversations[name]
 
     def matcher(answer: Callable[[_Conversation, Wire], Awaitable[Wire]]) -> Any:
         async def call(
-            given: Any, tool_use_id: str | None, context: HookContext
+            event: Any, tool_use_id: str | None, context: HookContext
         ) -> Any:
-            return await answer(conversation(given), given)
+            return await answer(conversation(event), event)
 
         hooks = [cast("HookCallback", call)]
         return HookMatcher(hooks=hooks, timeout=timeout_s, on_failure=on_failure)
@@ -119,9 +119,9 @@ class _ClaudeSession(Session):
         session_id: str | None = None,
         transcript_path: str | None = None,
     ) -> ProcessedHookResult:
-        ours = CLAUDE_TOOLS.get(fields.get("tool_name", ""), ())
-        if known := [name for name in ours if name in SPELLINGS]:
-            host = {"name": "claude-agent-sdk", "our_tool_name": known[0]}
+        our_names = CLAUDE_TOOLS.get(fields.get("tool_name", ""), ())
+        if spelled := [name for name in our_names if name in SPELLINGS]:
+            host = {"name": "claude-agent-sdk", "our_tool_name": spelled[0]}
             fields = {**fields, "host": host}
         return await super().fire_fields(event, fields, session_id, transcript_path)
 
@@ -136,76 +136,76 @@ class _Conversation:
         self._is_answered = False
         self._closed: str | None = None
 
-    async def begin_turn(self, given: Wire) -> Wire:
+    async def begin_turn(self, event: Wire) -> Wire:
         await self._session.warn_ineffective("the Claude Agent SDK", _INEFFECTIVE)
         if self._closed is not None:
             return {"decision": "block", "reason": self._closed}
-        turn = await self._session.begin_turn(given["prompt"])
+        turn = await self._session.begin_turn(event["prompt"])
         if turn.stopped:
             return _stop(turn.reason)
         if turn.blocked:
             return {"decision": "block", "reason": turn.reason}
         self._main, self._is_answered = turn, False
-        return _specific(given, additionalContext=_joined(turn.additions))
+        return _specific(event, additionalContext=_joined(turn.additions))
 
-    async def end_turn(self, given: Wire) -> Wire:
+    async def end_turn(self, event: Wire) -> Wire:
         if self._is_answered:
             return {}
-        if not given.get("stop_hook_active") and not self._main.stopped:
+        if not event.get("stop_hook_active") and not self._main.stopped:
             # Work in the background may end one prompt's turn several times.
             self._main = HookedTurn(self._session, self._main.given)
-        return await _finished(self._main, given)
+        return await _finished(self._main, event)
 
-    async def begin_subagent(self, given: Wire) -> Wire:
-        kind, name = given["agent_type"], given["agent_id"]
+    async def begin_subagent(self, event: Wire) -> Wire:
+        kind, name = event["agent_type"], event["agent_id"]
         turn = await self._session.begin_subagent(kind, agent_id=name)
         self._agents[name] = turn
         if turn.stopped:
             self._main.stop(turn.reason)
         # It cannot be kept from starting: it is told, and none of its tools run.
-        said = [f"Do not start: {turn.reason}"] if turn.refused else turn.additions
-        return _specific(given, additionalContext=_joined(said))
+        texts = [f"Do not start: {turn.reason}"] if turn.refused else turn.additions
+        return _specific(event, additionalContext=_joined(texts))
 
-    async def end_subagent(self, given: Wire) -> Wire:
-        turn = self._turn(given)
-        answer = await _finished(turn, given)
+    async def end_subagent(self, event: Wire) -> Wire:
+        turn = self._turn(event)
+        answer = await _finished(turn, event)
         if not answer:
-            del self._agents[given["agent_id"]]
+            del self._agents[event["agent_id"]]
         return self._ending(turn, answer)
 
-    async def before_tool(self, given: Wire) -> Wire:
-        name, asked = given["tool_name"], list[bool]()
-        call = await self._turn(given).begin_tool(
+    async def before_tool(self, event: Wire) -> Wire:
+        name, questions = event["tool_name"], list[bool]()
+        call = await self._turn(event).begin_tool(
             name,
-            given["tool_input"],
+            event["tool_input"],
             confirm=self._confirm,
             defer=True,
             mcp_context=_mcp_context(name),
-            on_ask=lambda: asked.append(True),
+            on_ask=lambda: questions.append(True),
         )
-        turn = self._turn(given)
+        turn = self._turn(event)
         if name == "StructuredOutput" and turn is self._main and not call.refused:
             await self._judge_structured(call)
         if not call.refused and (problem := turn.problem(name)) is not None:
             # A call at the same time has stopped the run meanwhile.
             call.refuse(ToolResult(llm_content=problem))
         changed = call.tool_input if call.changed_names else None
-        verdict = _verdict(call, bool(asked))
-        return self._ending(turn, _specific(given, **verdict, updatedInput=changed))
+        verdict = _verdict(call, bool(questions))
+        return self._ending(turn, _specific(event, **verdict, updatedInput=changed))
 
     async def _judge_structured(self, call: HookedToolCall) -> None:
         """Claude Code ignores what is said to a structured answer at its Stop."""
-        again = await self._main.finish(encode(call.tool_input).decode())
-        self._is_answered = again is None and not self._main.refused
-        if again is not None:
-            call.refuse(ToolResult(llm_content=again))
+        rejection = await self._main.finish(encode(call.tool_input).decode())
+        self._is_answered = rejection is None and not self._main.refused
+        if rejection is not None:
+            call.refuse(ToolResult(llm_content=rejection))
 
-    async def after_tool(self, given: Wire) -> Wire:
-        turn, name = self._turn(given), given["tool_name"]
-        response = given["tool_response"]
+    async def after_tool(self, event: Wire) -> Wire:
+        turn, name = self._turn(event), event["tool_name"]
+        response = event["tool_response"]
         content = claude_content(name, response)
-        shown = ToolResult(llm_content=content, metadata={"toolResponse": response})
-        outcome = await _finish_tool(turn, given, shown)
+        result = ToolResult(llm_content=content, metadata={"toolResponse": response})
+        outcome = await _finish_tool(turn, event, result)
         replaced = None
         if outcome.is_replaced:
             replaced = claude_replacement(name, response, str(outcome.content))
@@ -214,15 +214,15 @@ class _Conversation:
             turn.stop(f"{name}: {outcome.content}")
             self._closed = turn.stop_reason if turn is self._main else self._closed
         added = _joined(outcome.additions)
-        answer = _specific(given, updatedToolOutput=replaced, additionalContext=added)
+        answer = _specific(event, updatedToolOutput=replaced, additionalContext=added)
         return self._ending(turn, answer)
 
-    async def after_failure(self, given: Wire) -> Wire:
-        if given.get("is_interrupt"):
+    async def after_failure(self, event: Wire) -> Wire:
+        if event.get("is_interrupt"):
             return {}  # a cancelled tool has no result
-        turn, name, error = self._turn(given), given["tool_name"], str(given["error"])
+        turn, name, error = self._turn(event), event["tool_name"], str(event["error"])
         failed = ToolResult(llm_content=f"Error: {error}", error=error)
-        outcome = await _finish_tool(turn, given, failed)
+        outcome = await _finish_tool(turn, event, failed)
         if outcome.withheld:
             logger.warning(
                 "Claude Code shows its model the error of %s, which a hook withholds",
@@ -230,24 +230,24 @@ class _Conversation:
             )
             turn.stop(str(outcome.content))
         added = _joined(outcome.additions)
-        return self._ending(turn, _specific(given, additionalContext=added))
+        return self._ending(turn, _specific(event, additionalContext=added))
 
-    async def notify(self, given: Wire) -> Wire:
-        kind = str(given.get("notification_type", ""))
+    async def notify(self, event: Wire) -> Wire:
+        kind = str(event.get("notification_type", ""))
         await self._session.fire_notification_event(
-            given["message"],
+            event["message"],
             notification_type=CLAUDE_NOTIFICATIONS.get(kind, kind),
-            details={"title": given.get("title", "")},
+            details={"title": event.get("title", "")},
         )
         return {}
 
-    async def compress(self, given: Wire) -> Wire:
-        await self._session.fire_pre_compress_event(given["trigger"])
+    async def compress(self, event: Wire) -> Wire:
+        await self._session.fire_pre_compress_event(event["trigger"])
         return {}
 
-    def _turn(self, given: Wire) -> HookedTurn:
+    def _turn(self, event: Wire) -> HookedTurn:
         """The turn that an event belongs to; a stop of the run holds for all."""
-        name, kind = given.get("agent_id"), given.get("agent_type") or ""
+        name, kind = event.get("agent_id"), event.get("agent_type") or ""
         if not name:
             return self._main
         if name not in self._agents:
@@ -263,19 +263,19 @@ class _Conversation:
         return answer if turn.ended is None else {**_stop(turn.ended), **answer}
 
 
-async def _finished(turn: HookedTurn, given: Wire) -> Wire:
-    again = await turn.finish(given.get("last_assistant_message") or "")
-    if again is not None:
-        return {"decision": "block", "reason": again}
+async def _finished(turn: HookedTurn, event: Wire) -> Wire:
+    rejection = await turn.finish(event.get("last_assistant_message") or "")
+    if rejection is not None:
+        return {"decision": "block", "reason": rejection}
     # Both: the rejected answer is not the result, and no other one is asked for.
     return {**_stop(turn.reason), "decision": "block"} if turn.refused else {}
 
 
-async def _finish_tool(turn: HookedTurn, given: Wire, result: Any) -> ToolOutcome:
+async def _finish_tool(turn: HookedTurn, event: Wire, result: Any) -> ToolOutcome:
     # What BeforeTool hooks added was given to the model before the tool ran.
-    name, context = given["tool_name"], _mcp_context(given["tool_name"])
+    name, context = event["tool_name"], _mcp_context(event["tool_name"])
     call = HookedToolCall(
-        turn.session, name, given["tool_input"], {"mcp_context": context}, turn.stop
+        turn.session, name, event["tool_input"], {"mcp_context": context}, turn.stop
     )
     return await call.finish(result)
 
@@ -284,26 +284,28 @@ def _stop(reason: str | None) -> Wire:
     return {"continue_": False, "stopReason": reason, "reason": reason}
 
 
-def _verdict(call: HookedToolCall, asked: bool) -> Wire:
+def _verdict(call: HookedToolCall, is_approved: bool) -> Wire:
     verdict: Wire = {"additionalContext": _joined(call.additions)}
     if call.question is not None:
         decision, reason = "ask", call.question
     elif call.refused:
         # Also with a stop, which by itself lets the tool run first.
         decision, reason, verdict = "deny", call.message, {}
-    elif asked:
+    elif is_approved:
         decision, reason = "allow", "approved by a person"
     else:
         return verdict
-    said = {"permissionDecision": decision, "permissionDecisionReason": reason}
-    return verdict | said
+    permission = {"permissionDecision": decision, "permissionDecisionReason": reason}
+    return verdict | permission
 
 
-def _specific(given: Wire, **fields: Any) -> Wire:
-    found = {name: value for name, value in fields.items() if value is not None}
-    if not found:
+def _specific(event: Wire, **fields: Any) -> Wire:
+    set_fields = {name: value for name, value in fields.items() if value is not None}
+    if not set_fields:
         return {}
-    return {"hookSpecificOutput": {"hookEventName": given["hook_event_name"], **found}}
+    return {
+        "hookSpecificOutput": {"hookEventName": event["hook_event_name"], **set_fields}
+    }
 
 
 def _joined(additions: list[str]) -> str | None:
@@ -311,5 +313,5 @@ def _joined(additions: list[str]) -> str | None:
 
 
 def _mcp_context(name: str) -> dict[str, str] | None:
-    found = CLAUDE_MCP_TOOL.fullmatch(name)
-    return found and {"server_name": found[1], "tool_name": found[2]}
+    match = CLAUDE_MCP_TOOL.fullmatch(name)
+    return match and {"server_name": match[1], "tool_name": match[2]}

@@ -181,37 +181,37 @@ def _can_ask(context: Context) -> bool:
     return asks is not None and (asks.form is not None or asks.url is None)
 
 
-def _question(asked: Confirmation) -> str:
-    wanted = encode(asked.tool_input).decode()
-    return f"{asked.reason}\n\nAllow {asked.tool_name} with {wanted}?"
+def _question(confirmation: Confirmation) -> str:
+    tool_input = encode(confirmation.tool_input).decode()
+    return f"{confirmation.reason}\n\nAllow {confirmation.tool_name} with {tool_input}?"
 
 
-def _key(asked: Confirmation) -> str:
+def _key(confirmation: Confirmation) -> str:
     """An answer counts for this very question, and no other input of the tool."""
-    return _QUESTION + sha256(encode(asked)).hexdigest()
+    return _QUESTION + sha256(encode(confirmation)).hexdigest()
 
 
 def _ask(call: HookedToolCall) -> InputRequiredToolResult:
     """Answer a request with a question; the client repeats it with the answer."""
-    asked = Confirmation(
+    confirmation = Confirmation(
         tool_name=call.tool_name, tool_input=call.tool_input, reason=call.question or ""
     )
     form = mcp.ElicitRequestFormParams(
-        message=_question(asked), requested_schema=_YES_OR_NO
+        message=_question(confirmation), requested_schema=_YES_OR_NO
     )
-    questions: mcp.InputRequests = {_key(asked): mcp.ElicitRequest(params=form)}
+    questions: mcp.InputRequests = {_key(confirmation): mcp.ElicitRequest(params=form)}
     return InputRequiredToolResult(mcp.InputRequiredResult(input_requests=questions))
 
 
-def _is_accepted(answers: Mapping[str, Any], asked: Confirmation) -> bool:
-    answer = answers.get(_key(asked))
+def _is_accepted(answers: Mapping[str, Any], confirmation: Confirmation) -> bool:
+    answer = answers.get(_key(confirmation))
     if not isinstance(answer, mcp.ElicitResult) or answer.action != "accept":
         return False
     return (answer.content or {}).get("value") is True
 
 
-async def _is_accepted_now(context: Context, asked: Confirmation) -> bool:
-    answer = await context.elicit(_question(asked), bool)
+async def _is_accepted_now(context: Context, confirmation: Confirmation) -> bool:
+    answer = await context.elicit(_question(confirmation), bool)
     return answer.action == "accept" and answer.data is True
 
 

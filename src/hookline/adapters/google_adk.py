@@ -214,8 +214,11 @@ class HooklinePlugin(BasePlugin):
         turn = invocation.turn
         if turn is None:
             # Resumed after a restart, or another plugin took the message.
-            mine = [one for one in context.session.events if one.author == "user"]
-            prompts = [one for one in mine if one.invocation_id == invocation.key[1]]
+            prompts = [
+                event
+                for event in context.session.events
+                if event.author == "user" and event.invocation_id == invocation.key[1]
+            ]
             turn = await invocation.begin_turn(_first_text(prompts, context))
             invocation.notes = turn.additions
         return _content(turn.reason) if turn.refused else None
@@ -329,26 +332,27 @@ class HooklinePlugin(BasePlugin):
         run = invocation.run_of((event.author, event.branch))
         calls = [call for call in event.get_function_calls() if _is_for_tool(call)]
         hooked = [self._begin_tool(invocation, run, call, True) for call in calls]
-        for call, begun in zip(calls, await asyncio.gather(*hooked), strict=True):
-            invocation.begun[call.id or ""] = begun
-            if not begun.refused or begun.question is not None:
-                call.args = begun.tool_input
+        for call, hooked_call in zip(calls, await asyncio.gather(*hooked), strict=True):
+            invocation.begun[call.id or ""] = hooked_call
+            if not hooked_call.refused or hooked_call.question is not None:
+                call.args = hooked_call.tool_input
         return None
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         """Apply what BeforeTool said; fires it for a call that was not recorded."""
-        invocation, said = self._of(tool_context), tool_context.tool_confirmation
+        invocation = self._of(tool_context)
+        confirmation = tool_context.tool_confirmation
         run = invocation.run_of(_who(tool_context))
-        given = types.FunctionCall(name=tool.name, args=tool_args)
-        call = await self._begun(invocation, run, given, tool_context)
+        function_call = types.FunctionCall(name=tool.name, args=tool_args)
+        call = await self._begun(invocation, run, function_call, tool_context)
         invocation.stop(run.stop_reason)
         if call.question is not None:
             tool_context.request_confirmation(hint=call.question)
             tool_context.actions.skip_summarization = True
         problem = call.message if call.refused else run.problem(tool.name)
-        if said and not said.confirmed and _was_held(tool_context):
+        if confirmation and not confirmation.confirmed and _was_held(tool_context):
             # It holds even if the hooks do not ask again.
             problem = problem or "Declined by the user"
         if problem is not None:
@@ -365,8 +369,11 @@ class HooklinePlugin(BasePlugin):
         """Fire AfterTool, once there is a result."""
         invocation = self._of(tool_context)
         call = invocation.tools.pop(tool_context, None)
-        asked, call_id = tool_context.actions, tool_context.function_call_id or ""
-        waiting = {*asked.requested_tool_confirmations, *asked.requested_auth_configs}
+        actions, call_id = tool_context.actions, tool_context.function_call_id or ""
+        waiting = {
+            *actions.requested_tool_confirmations,
+            *actions.requested_auth_configs,
+        }
         if call is None or call_id in waiting:
             return None
         if not result and (tool.is_long_running or isinstance(tool, AgentTool)):
@@ -391,9 +398,12 @@ class HooklinePlugin(BasePlugin):
         task = await self._begun_task(invocation, context)
         if task is not None and task.refused:
             return task.message
-        events = [one for one in context.session.events if one.author == "user"]
-        mine = [one for one in reversed(events) if one.branch == context.branch]
-        prompt = _first_text(mine, context)
+        prompts = [
+            event
+            for event in reversed(context.session.events)
+            if event.author == "user" and event.branch == context.branch
+        ]
+        prompt = _first_text(prompts, context)
         turn = await invocation.session.begin_subagent(context.agent_name, prompt)
         invocation.stop(turn.stop_reason)
         if turn.refused:
@@ -408,13 +418,17 @@ class HooklinePlugin(BasePlugin):
 
         ADK starts such an agent by the id of the call, in later turns again.
         """
-        scope, begun = context.isolation_scope or "", invocation.begun
-        if scope and (scope not in begun or begun[scope].question is not None):
+        scope, calls_by_id = context.isolation_scope or "", invocation.begun
+        if scope and (
+            scope not in calls_by_id or calls_by_id[scope].question is not None
+        ):
             events = context.session.events
-            calls = [call for one in events for call in one.get_function_calls()]
-            for call in (one for one in calls if one.id == scope):
-                begun[scope] = await self._begin_tool(invocation, invocation.run, call)
-        return begun.get(scope)
+            calls = [call for event in events for call in event.get_function_calls()]
+            for call in (call for call in calls if call.id == scope):
+                calls_by_id[scope] = await self._begin_tool(
+                    invocation, invocation.run, call
+                )
+        return calls_by_id.get(scope)
 
     async def _begin_tool(
         self,
@@ -436,16 +450,19 @@ class HooklinePlugin(BasePlugin):
         call: types.FunctionCall,
         context: ToolContext,
     ) -> HookedToolCall:
-        begun = invocation.begun.pop(context.function_call_id or "", None)
-        said = context.tool_confirmation
+        hooked_call = invocation.begun.pop(context.function_call_id or "", None)
+        confirmation = context.tool_confirmation
         # Two calls may have one id: what runs is what hooks have seen.
-        is_same = begun is not None and (
-            begun.refused or same_json(begun.tool_input, call.args)
+        is_same = hooked_call is not None and (
+            hooked_call.refused or same_json(hooked_call.tool_input, call.args)
         )
-        if begun and is_same and begun.tool_name == call.name and said is None:
-            return begun
+        if confirmation is not None:
+            confirmed = confirmation.confirmed
+        elif hooked_call and is_same and hooked_call.tool_name == call.name:
+            return hooked_call
+        else:
+            confirmed = None
         is_askable = context.node is None and bool(context.function_call_id)
-        confirmed = None if said is None else said.confirmed
         return await self._begin_tool(invocation, run, call, is_askable, confirmed)
 
     async def _with_late_result(
@@ -468,12 +485,13 @@ class HooklinePlugin(BasePlugin):
             caller = _callers.get({}).get(self)
             around = None if caller is None else caller.run
             session = self._sessions.of(context.session.id, around)
-            made = self._paused.pop(key, None) or _Invocation(context, session, caller)
-            made.is_watched = False
-            self._invocations[key] = made
+            invocation = self._paused.pop(key, None)
+            invocation = invocation or _Invocation(context, session, caller)
+            invocation.is_watched = False
+            self._invocations[key] = invocation
             # No callback tells about a run that is cancelled.
-            ended = weakref.finalize(context.session, self._invocations.pop, key, None)
-            ended.atexit = False
+            forget = weakref.finalize(context.session, self._invocations.pop, key, None)
+            forget.atexit = False
         invocation = self._invocations[key]
         watch = self.watches.get(watched)
         if watch is not None:
@@ -483,10 +501,10 @@ class HooklinePlugin(BasePlugin):
         return invocation
 
     def _of(self, context: CallbackContext) -> _Invocation:
-        found = self._open(context.get_invocation_context())
-        if found.caller is not None:
-            found.stop(found.caller.run.stop_reason)
-        return found
+        invocation = self._open(context.get_invocation_context())
+        if invocation.caller is not None:
+            invocation.stop(invocation.caller.run.stop_reason)
+        return invocation
 
     def _close(self, context: InvocationContext) -> _Invocation | None:
         key = (context.session.id, context.invocation_id)
@@ -516,17 +534,22 @@ class HooklineRunner(Runner):
     ) -> None:
         super().__init__(**options)
         plugins = self.plugin_manager.plugins
-        found = [plugin for plugin in plugins if isinstance(plugin, HooklinePlugin)]
-        if not found and config_or_session is None:
+        own_plugins = [
+            plugin for plugin in plugins if isinstance(plugin, HooklinePlugin)
+        ]
+        if not own_plugins and config_or_session is None:
             raise TypeError("HooklineRunner needs a config, or an app with its plugin")
-        if found and config_or_session is not None:
+        if own_plugins and config_or_session is not None:
             raise TypeError("the app has a HooklinePlugin: give no config as well")
         if config_or_session is not None:
             asking: dict[str, Any] = {"confirm": confirm, "approval": approval}
-            found = [HooklinePlugin(config_or_session, **asking)]
-        self._hookline = found[0]
+            own_plugins = [HooklinePlugin(config_or_session, **asking)]
+        self._hookline = own_plugins[0]
         # First, so that no other plugin answers in its place.
-        plugins[:] = [*found, *(plugin for plugin in plugins if plugin not in found)]
+        plugins[:] = [
+            *own_plugins,
+            *(plugin for plugin in plugins if plugin not in own_plugins),
+        ]
 
     async def run_async(
         self,
@@ -541,27 +564,27 @@ class HooklineRunner(Runner):
         # A copy that no other run has, so that the plugin can recognize it.
         message = new_message and types.Content(role="user", parts=new_message.parts)
         watch = _Watch()
-        again: str | None = ""
+        rejection: str | None = ""
         is_held = await self._hookline.session.has_hooks("AfterAgent")
-        while again is not None:
-            held: list[Event] = []
+        while rejection is not None:
+            last_events: list[Event] = []
             async with aclosing(self._watched(watch, message, options | ids)) as events:
                 async for event in events:
                     if event.content is not None:
-                        for one in held:
-                            yield one
-                        held = []
+                        for held_event in last_events:
+                            yield held_event
+                        last_events = []
                     is_last = event.content is not None and event.is_final_response()
                     # Events without content may follow the answer.
-                    if held or (is_held and is_last):
-                        held.append(event)
+                    if last_events or (is_held and is_last):
+                        last_events.append(event)
                     else:
                         yield event
-            again = await self._finish(watch.invocation, held, **ids)
-            for event in held:
+            rejection = await self._finish(watch.invocation, last_events, **ids)
+            for event in last_events:
                 yield event
             turn = watch.invocation.turn if watch.invocation else None
-            message, watch = _content(again, "user"), _Watch(turn)
+            message, watch = _content(rejection, "user"), _Watch(turn)
             for name in ("invocation_id", "state_delta", "yield_user_message"):
                 options.pop(name, None)
 
@@ -580,18 +603,18 @@ class HooklineRunner(Runner):
                 plugin.watches.pop(key, None)
 
     async def _finish(
-        self, invocation: _Invocation | None, held: list[Event], **ids: str
+        self, invocation: _Invocation | None, last_events: list[Event], **ids: str
     ) -> str | None:
         """Fire AfterAgent: what to go on with; takes a rejected answer out."""
         turn = invocation.turn if invocation else None
         if invocation is None or turn is None or turn.refused:
             return None
-        again = await invocation.finish()
-        if again is None and invocation.run.ended is None:
+        rejection = await invocation.finish()
+        if rejection is None and invocation.run.ended is None:
             return None
-        author = held.pop(0).author if held else self.agent.name
-        if again is not None:
-            return again
+        author = last_events.pop(0).author if last_events else self.agent.name
+        if rejection is not None:
+            return rejection
         event = Event(
             invocation_id=invocation.key[1],
             author=author,
@@ -601,7 +624,7 @@ class HooklineRunner(Runner):
         session = await service.get_session(app_name=self.app_name, **ids)
         if session is not None:
             await service.append_event(session=session, event=event)
-        held.append(event)
+        last_events.append(event)
         return None
 
 
@@ -635,8 +658,12 @@ def _was_held(context: ToolContext) -> bool:
     """Whether a call did not run so far; a tool that asks by itself answers."""
     events, call_id = context.session.events, context.function_call_id
     answers = [answer for event in events for answer in event.get_function_responses()]
-    held = [one.response for one in answers if one.id == call_id and one.response]
-    return any("error" in response for response in held)
+    results = [
+        answer.response
+        for answer in answers
+        if answer.id == call_id and answer.response
+    ]
+    return any("error" in response for response in results)
 
 
 def _as_genai(response: LlmResponse) -> types.GenerateContentResponse:
@@ -662,16 +689,16 @@ def _answer(outcome: ToolOutcome) -> dict[str, Any]:
 
 
 def _apply(
-    request: LlmRequest, given: GenerateContentRequest, call: HookedModelCall
+    request: LlmRequest, sdk_request: GenerateContentRequest, call: HookedModelCall
 ) -> None:
     """Change a request of ADK's in place."""
     changed, allowed = call.request, call.allowed_names
     if allowed is not None:
         # Not every model of ADK's reads the names in a tool config.
         changed = call.translator.limit_tools(changed, allowed)
-        known = request.tools_dict.items()
-        request.tools_dict = {name: tool for name, tool in known if name in allowed}
-    if changed is not given:
+        tools = request.tools_dict.items()
+        request.tools_dict = {name: tool for name, tool in tools if name in allowed}
+    if changed is not sdk_request:
         request.model, request.config = changed.model, changed.config
         request.contents = list(changed.contents)
     if allowed is not None and not request.config.tools:

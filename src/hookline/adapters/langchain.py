@@ -184,8 +184,8 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         wait = Waiting(turn.session, is_async=is_async)
         recorded = _recorded(request.state["messages"])
         if recorded:
-            newest = {one.id: one for one in recorded}
-            messages = [newest.get(one.id, one) for one in request.messages]
+            newest = {message.id: message for message in recorded}
+            messages = [newest.get(message.id, message) for message in request.messages]
             request = request.override(messages=messages)
         names = [_tool_name(tool) for tool in request.tools]
         stable = _stable_request(request)
@@ -206,7 +206,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
     async def _tool(
         self, request: lc.ToolCallRequest, handler: Handler, *, is_async: bool
     ) -> Told:
-        turn, asked = _turn(self._session(), request.state), request.tool_call
+        turn, tool_call = _turn(self._session(), request.state), request.tool_call
         wait = Waiting(turn.session, is_async=is_async)
         step = get_config()["configurable"]
         # The keys are LangGraph's own; should one be renamed, ``onAsk`` decides.
@@ -214,30 +214,33 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         can_wait = self._confirm is None and has_checkpointer and _SCRATCHPAD in step
         call = await wait.hooks(
             turn.begin_tool(
-                asked["name"], asked["args"], confirm=self._confirm, defer=can_wait
+                tool_call["name"],
+                tool_call["args"],
+                confirm=self._confirm,
+                defer=can_wait,
             )
         )
         if can_wait:
-            question, answer = _answer_of_person(asked, call)
-            decision, detail = _decision(asked, answer)
+            question, answer = _answer_of_person(tool_call, call)
+            decision, detail = _decision(tool_call, answer)
             if question is None:
                 pass
             elif decision == "respond":
-                own = {"name": asked["name"], "tool_call_id": asked["id"] or ""}
-                return _extended(ToolMessage(detail, **own), call.additions)
+                ids = {"name": tool_call["name"], "tool_call_id": tool_call["id"] or ""}
+                return _extended(ToolMessage(detail, **ids), call.additions)
             elif decision == "edit":
                 # The person has seen these arguments, the hooks have not.
-                edited = turn.begin_tool(asked["name"], detail, confirm=True)
+                edited = turn.begin_tool(tool_call["name"], detail, confirm=True)
                 call = await wait.hooks(edited)
             else:
                 call.decide(decision == "approve", detail, earlier=question)
         if call.refused:
-            return _refusal(asked, call.message, {"stop_reason": call.stop_reason})
-        ran: ToolCall = {**asked, "args": call.tool_input}
+            return _refusal(tool_call, call.message, {"stop_reason": call.stop_reason})
+        ran: ToolCall = {**tool_call, "args": call.tool_input}
         # By hooks or by a person.
-        is_changed = not same_json(call.tool_input, asked["args"])
+        is_changed = not same_json(call.tool_input, tool_call["args"])
         marks: Update = {"tool_input": call.tool_input} if is_changed else {}
-        caller = _Caller(asked["name"], _agent_name(), [])
+        caller = _Caller(tool_call["name"], _agent_name(), [])
         token = _caller.set(caller)
         try:
             result = await wait.value(handler(request.override(tool_call=ran)))
@@ -247,12 +250,12 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
             outcome = await wait.hooks(call.finish(error))
             if not outcome.is_replaced:
                 raise
-            return _told(None, asked, outcome, marks)
+            return _told(None, tool_call, outcome, marks)
         finally:
             _caller.reset(token)
-        outcome = await wait.hooks(call.finish(_seen(result, asked["id"])))
+        outcome = await wait.hooks(call.finish(_seen(result, tool_call["id"])))
         marks["stop_reason"] = next(iter(caller.stops), None)
-        return _told(result, asked, outcome, marks)
+        return _told(result, tool_call, outcome, marks)
 
 
 def _turn(session: Session, state: Any) -> HookedTurn:
@@ -276,7 +279,7 @@ async def _begin(session: Session, state: State) -> Update:
         turn = await session.begin_subagent(agent_type, _text(*prompts))
     if turn.refused:
         # No later turn of the thread may send the prompt to the model either.
-        hidden = [_with_content(one, WITHHELD_PROMPT) for one in prompts]
+        hidden = [_with_content(prompt, WITHHELD_PROMPT) for prompt in prompts]
         new = [*hidden, AIMessage(turn.reason or "")]
         return {KEY: turn.state, "messages": new, "jump_to": "end"}
     if not turn.additions:
@@ -294,12 +297,12 @@ async def _end(turn: HookedTurn, state: State) -> Update:
     new: list[BaseMessage] = _recorded(messages)
     is_told = turn.refused and not isinstance(messages[-1], ToolMessage)
     text = _text(*messages[-1:]) if answer is None else encode(answer).decode()
-    again = await turn.finish(text)
+    rejection = await turn.finish(text)
     if turn.clear_context:
-        kept = [] if again else [*_prompts(messages), *messages[-1:]]
-        new = [RemoveMessage(REMOVE_ALL_MESSAGES), *kept]
-    if again is not None:
-        new.append(HumanMessage(again))
+        latest = [] if rejection else [*_prompts(messages), *messages[-1:]]
+        new = [RemoveMessage(REMOVE_ALL_MESSAGES), *latest]
+    if rejection is not None:
+        new.append(HumanMessage(rejection))
         return {KEY: turn.state, "messages": new, "jump_to": "model"}
     caller = _caller.get()
     if turn.stop_reason is not None and caller is not None:
@@ -372,13 +375,13 @@ def _stable_request(request: Request) -> Update:
         return request.model_settings.get(name, getattr(request.model, name, None))
 
     values = {key: setting(name) for key, name in _SETTINGS.items()}
-    named = [setting("model"), setting("model_name"), type(request.model).__name__]
+    names = [setting("model"), setting("model_name"), type(request.model).__name__]
     return {
-        "model": next(name for name in named if isinstance(name, str)),
+        "model": next(name for name in names if isinstance(name, str)),
         "messages": [
-            {"role": _role(one), "content": text}
-            for one in _sent(request)
-            if (text := _shown_text(one))
+            {"role": _role(message), "content": text}
+            for message in _sent(request)
+            if (text := _shown_text(message))
         ],
         "config": {key: value for key, value in values.items() if value is not None},
     }
@@ -412,17 +415,16 @@ def _changed(request: Request, call: HookedModelCall) -> Request:
         instructions.append(message.content)
         return None
 
-    given: Messages = _sent(request)
-    found = changes.applied(given, text_of=_shown_text, edit=edit, make=new)
+    changed = changes.applied(_sent(request), text_of=_shown_text, edit=edit, make=new)
     first = SystemMessage("")
     if system is not None:
-        first = next(one for one in found if isinstance(one, SystemMessage))
-    messages = [one for one in found if one is not None and one is not first]
+        first = next(m for m in changed if isinstance(m, SystemMessage))
+    messages = [m for m in changed if m is not None and m is not first]
     first = _extended(first, instructions)
-    wanted = {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
+    settings = dict(request.model_settings)
+    settings |= {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
     if changes.model is not None:
-        wanted["model"] = changes.model
-    settings = {**request.model_settings, **wanted}
+        settings["model"] = changes.model
     return request.override(
         messages=messages,
         system_message=first if first.content else None,
@@ -444,9 +446,9 @@ def _restricted(request: Request, call: HookedModelCall) -> Request:
     return request.override(tools=tools, tool_choice=choice)
 
 
-def _refusal(asked: Mapping[str, Any], text: str, marks: Update) -> ToolMessage:
+def _refusal(tool_call: Mapping[str, Any], text: str, marks: Update) -> ToolMessage:
     message = ToolMessage(
-        text, name=asked["name"], tool_call_id=asked["id"] or "", status="error"
+        text, name=tool_call["name"], tool_call_id=tool_call["id"] or "", status="error"
     )
     return _marked(message, marks)
 
@@ -456,34 +458,34 @@ def _seen(result: Any, call_id: str | None) -> ToolResult:
     message = _message_in(result, call_id)
     contents: list[Any] = [
         # It may be a dict, a tuple or a text, as in any update of the state.
-        one.content if isinstance(one, BaseMessage) else one
-        for one in _messages_in(result)
+        message.content if isinstance(message, BaseMessage) else message
+        for message in _messages_in(result)
     ]
-    shown: Any = contents[0] if len(contents) == 1 else contents
+    content_shown: Any = contents[0] if len(contents) == 1 else contents
     if all(isinstance(content, str) for content in contents):
-        shown = "\n\n".join(contents)
+        content_shown = "\n\n".join(contents)
     error = None
     if message is not None and message.status == "error":
         error = _text(message)
-    return ToolResult(llm_content=shown, error=error)
+    return ToolResult(llm_content=content_shown, error=error)
 
 
 def _told(
-    result: Any, asked: Mapping[str, Any], outcome: ToolOutcome, marks: Update
+    result: Any, tool_call: Mapping[str, Any], outcome: ToolOutcome, marks: Update
 ) -> Told:
     """The result for the model: as the tool gave it, with what hooks said."""
-    message = _message_in(result, asked["id"])
+    message = _message_in(result, tool_call["id"])
     marks["suppress_display"] = outcome.suppress_display or None
     marks["stop_reason"] = stop = outcome.stop_reason or marks.get("stop_reason")
     if outcome.is_replaced or (stop and message is None):
         # The artifact, and a command's updates, are withheld with the text.
-        return _refusal(asked, outcome.text, marks)
+        return _refusal(tool_call, outcome.text, marks)
     if message is None:
         if outcome.additions:
             logger.warning("a command without a message drops %s", outcome.additions)
         return cast("Told", result)
-    told = _marked(_extended(message, outcome.additions), marks)
-    return cast("Told", _with_message(result, message, told))
+    new_message = _marked(_extended(message, outcome.additions), marks)
+    return cast("Told", _with_message(result, message, new_message))
 
 
 def _message_in(result: Any, call_id: str | None) -> ToolMessage | None:
@@ -493,7 +495,7 @@ def _message_in(result: Any, call_id: str | None) -> ToolMessage | None:
     if isinstance(result, Command) and isinstance(result.update, Mapping):
         result = result.update.get("messages")
     inner = result if isinstance(result, list) else ()
-    return next((m for one in inner if (m := _message_in(one, call_id))), None)
+    return next((m for part in inner if (m := _message_in(part, call_id))), None)
 
 
 def _messages_in(result: Any) -> Iterator[Any]:
@@ -505,10 +507,10 @@ def _messages_in(result: Any) -> Iterator[Any]:
             yield from _messages_in(part)
     elif isinstance(result, Command):
         goto = result.goto if isinstance(result.goto, list | tuple) else [result.goto]
-        states = [getattr(one, "arg", None) for one in goto]
-        sent = [state.items() for state in states if isinstance(state, Mapping)]
+        states = [getattr(node, "arg", None) for node in goto]
+        sent_items = [state.items() for state in states if isinstance(state, Mapping)]
         updates = result._update_as_tuples()  # noqa: SLF001 - reads every form
-        for key, value in chain(updates, *sent):
+        for key, value in chain(updates, *sent_items):
             messages = getattr(value, "value", value)  # of an ``Overwrite``
             if key in ("messages", "__root__"):  # the state may be the messages
                 yield from messages if isinstance(messages, list) else [messages]
@@ -518,7 +520,7 @@ def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
     if result is old:
         return new
     if isinstance(result, list):
-        return [_with_message(one, old, new) for one in result]
+        return [_with_message(part, old, new) for part in result]
     if isinstance(result, Command) and _message_in(result, old.tool_call_id) is old:
         update = cast("Update", result.update)
         messages = _with_message(update["messages"], old, new)
@@ -528,24 +530,28 @@ def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
 
 def _latest_results(messages: Messages) -> list[ToolMessage]:
     """The results since the last answer of the model."""
-    later = takewhile(lambda one: not isinstance(one, AIMessage), reversed(messages))
-    return [one for one in later if isinstance(one, ToolMessage)]
+    later = takewhile(
+        lambda message: not isinstance(message, AIMessage), reversed(messages)
+    )
+    return [message for message in later if isinstance(message, ToolMessage)]
 
 
 def _recorded(messages: Messages) -> list[Any]:
     """The model's last message with the inputs that its calls ran with, if changed."""
     ran: Update = {
-        one.tool_call_id: _marks(one)["tool_input"]
-        for one in _latest_results(messages)
-        if "tool_input" in _marks(one)
+        result.tool_call_id: _marks(result)["tool_input"]
+        for result in _latest_results(messages)
+        if "tool_input" in _marks(result)
     }
-    answers = (one for one in reversed(messages) if isinstance(one, AIMessage))
+    answers = (
+        message for message in reversed(messages) if isinstance(message, AIMessage)
+    )
     message = next(answers, None) if ran else None
     if message is None:
         return []
     calls = [
-        {**one, "args": ran.get(one["id"] or "", one["args"])}
-        for one in message.tool_calls
+        {**call, "args": ran.get(call["id"] or "", call["args"])}
+        for call in message.tool_calls
     ]
     if calls == message.tool_calls:
         return []
@@ -553,8 +559,8 @@ def _recorded(messages: Messages) -> list[Any]:
     if isinstance(content, list):
         content = [_with_input(block, ran) for block in content]
     # Some services' own copy of the calls, which is not sent where there are calls.
-    others = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
-    changed = {"tool_calls": calls, "content": content, "additional_kwargs": others}
+    extra = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+    changed = {"tool_calls": calls, "content": content, "additional_kwargs": extra}
     return [message.model_copy(update=changed)]
 
 
@@ -571,7 +577,7 @@ def _with_input(block: Any, ran: Update) -> Any:
 
 
 def _answer_of_person(
-    asked: Mapping[str, Any], call: HookedToolCall
+    tool_call: Mapping[str, Any], call: HookedToolCall
 ) -> tuple[str | None, Any]:
     """Interrupt the run until a person answers the question of a call.
 
@@ -585,8 +591,8 @@ def _answer_of_person(
     if call.question is not None:
         question = {
             "type": "tool_approval",
-            "tool_call_id": asked["id"],
-            "name": asked["name"],
+            "tool_call_id": tool_call["id"],
+            "name": tool_call["name"],
             "args": call.tool_input,
             "description": call.question,
         }
@@ -609,7 +615,7 @@ def _answer_of_person(
     return noted[KEY]["description"], answer
 
 
-def _decision(asked: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
+def _decision(tool_call: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
     """What a person decided, with arguments or a message; only a clear yes is one.
 
     Questions and answers have the shape of LangChain's own human-in-the-loop
@@ -627,7 +633,7 @@ def _decision(asked: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
         action = answer.get("edited_action")
         if (
             isinstance(action, Mapping)
-            and action.get("name") == asked["name"]
+            and action.get("name") == tool_call["name"]
             and isinstance(action.get("args"), Mapping)
         ):
             return "edit", dict(action["args"])
@@ -654,13 +660,13 @@ def _agent_name() -> str | None:
 
 def _prompts(messages: Messages) -> list[Any]:
     """The last messages of the person in a row."""
-    found: list[Any] = []
+    prompts: list[Any] = []
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
-            found.insert(0, message)
-        elif found and not isinstance(message, SystemMessage):
+            prompts.insert(0, message)
+        elif prompts and not isinstance(message, SystemMessage):
             break
-    return found
+    return prompts
 
 
 def _text(*messages: BaseMessage) -> str:
@@ -687,10 +693,10 @@ def _marks(message: BaseMessage) -> Mapping[str, Any]:
 
 def _marked(message: M, marks: Update) -> M:
     """Note for later steps what hooks decided."""
-    known = {key: value for key, value in marks.items() if value is not None}
-    if not known:
+    set_marks = {key: value for key, value in marks.items() if value is not None}
+    if not set_marks:
         return message
-    metadata = {**message.response_metadata, KEY: known}
+    metadata = {**message.response_metadata, KEY: set_marks}
     return message.model_copy(update={"response_metadata": metadata})
 
 
@@ -705,8 +711,10 @@ def _with_text(message: M, text: str | None) -> M | None:
         # Services reject results whose calls are gone.
         is_kept = text is not None or getattr(message, "tool_calls", None)
         return _with_content(message, text or "") if is_kept else None
-    others = [b for b in content if isinstance(b, dict) and b.get("type") != "text"]
-    blocks = [*_blocks([text] if text else []), *others]
+    other_blocks = [
+        b for b in content if isinstance(b, dict) and b.get("type") != "text"
+    ]
+    blocks = [*_blocks([text] if text else []), *other_blocks]
     return _with_content(message, blocks) if blocks else None
 
 

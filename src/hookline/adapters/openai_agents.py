@@ -92,8 +92,9 @@ def hooked_agent(agent: Agent[T], config: ConfigOrSession) -> Agent[T]:
     session = session_of(config)
     if not isinstance(agent, _HookedAgent):
         return _Hooks(session).agent(agent)
-    own = agent.hookline.session
-    if (own.config, own.session_id) != (session.config, session.session_id):
+    agent_session = agent.hookline.session
+    is_same = agent_session.config is session.config
+    if not is_same or agent_session.session_id != session.session_id:
         raise UserError(f"agent {agent.name!r} is hooked with another session already")
     return agent
 
@@ -142,7 +143,7 @@ class _Run:
         """Fire BeforeTool for all calls of an answer; its items with their changes."""
         self.calls.clear()
         self.handoffs.clear()
-        names = {one.tool_name for one in handoffs}
+        names = {handoff.tool_name for handoff in handoffs}
         return await asyncio.gather(*(self._begin(item, names) for item in output))
 
     async def _begin(self, item: Any, handoffs: set[str]) -> Any:
@@ -169,8 +170,10 @@ class _Run:
         origin = sdk_tool.get_function_tool_origin(tool)
         server = origin and origin.mcp_server_name
         mcp = {"server_name": server, "tool_name": tool.name} if server else None
-        given = _input_of(arguments)
-        return await self.run.begin_tool(tool.name, given, mcp_context=mcp, **options)
+        tool_input = _input_of(arguments)
+        return await self.run.begin_tool(
+            tool.name, tool_input, mcp_context=mcp, **options
+        )
 
     async def admitted(
         self, tool: FunctionTool, ctx: ToolContext[Any], arguments: str
@@ -200,16 +203,16 @@ class _Run:
 def _input_of(arguments: str) -> dict[str, Any]:
     """The input of a call; arguments that are no JSON object as they are."""
     try:
-        found = json.loads(arguments or "{}")
+        tool_input = json.loads(arguments or "{}")
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"arguments": arguments}
+        tool_input = None
+    return tool_input if isinstance(tool_input, dict) else {"arguments": arguments}
 
 
-def _arguments_of(call: HookedToolCall, given: str) -> str:
+def _arguments_of(call: HookedToolCall, arguments: str) -> str:
     """The arguments to run with: those given unless hooks changed them."""
     if not call.changed_names:
-        return given
+        return arguments
     return json.dumps(call.tool_input, ensure_ascii=False)
 
 
@@ -261,26 +264,28 @@ class _Hooks:
         hooked.timeout_seconds = None  # ``_run_tool`` keeps it, without the hooks
         return hooked
 
-    def handoff(self, given: Any) -> Any:
+    def handoff(self, target: Any) -> Any:
         """A handoff that obeys hooks, to a hooked agent."""
-        if hasattr(given, "hookline"):
-            return given
-        plain = given if isinstance(given, Handoff) else sdk.handoff(self.agent(given))
+        if hasattr(target, "hookline"):
+            return target
+        plain = (
+            target if isinstance(target, Handoff) else sdk.handoff(self.agent(target))
+        )
         hooked: Any = copy.copy(plain)
 
         async def invoke(ctx: RunContextWrapper[Any], arguments: str) -> Any:
             return await _hand_off(self, plain, ctx, arguments)
 
         def told(agent: Agent[Any]) -> str:
-            said = self.run().transfer
-            return plain.get_transfer_message(agent) if said is None else said
+            transfer = self.run().transfer
+            return plain.get_transfer_message(agent) if transfer is None else transfer
 
         hooked.hookline, hooked.on_invoke_handoff = self, invoke
         hooked.get_transfer_message = told
         hooked.input_filter = _unless_refused(plain.input_filter)
-        found = getattr(plain, "_agent_ref", None)
-        if found is not None and isinstance(found(), Agent):
-            hooked.__dict__["_agent_ref"] = ref(self.agent(found()))
+        agent_ref = getattr(plain, "_agent_ref", None)
+        if agent_ref is not None and isinstance(agent_ref(), Agent):
+            hooked.__dict__["_agent_ref"] = ref(self.agent(agent_ref()))
         return hooked
 
     def model(self, model: Any) -> Any:
@@ -288,9 +293,13 @@ class _Hooks:
         is_hooked = isinstance(model, _HookedModel) or not isinstance(model, Model)
         return model if is_hooked else _HookedModel(model, self.run)
 
-    def guard(self, given: RunConfig | dict[str, Any] | None) -> RunConfig:
+    def guard(self, options: RunConfig | dict[str, Any] | None) -> RunConfig:
         """A run config whose models obey hooks."""
-        config = RunConfig(**given or {}) if not isinstance(given, RunConfig) else given
+        config = (
+            RunConfig(**options or {})
+            if not isinstance(options, RunConfig)
+            else options
+        )
         provider = config.model_provider
         if not isinstance(provider, _HookedProvider):
             provider = _HookedProvider(provider, self.run)
@@ -308,29 +317,29 @@ class _Hooks:
         if kind not in self._classes:
             name = f"Hooked{kind.__name__}"
             self._classes[kind] = type(name, (mixin, kind), {"hookline": self})
-        made: Any = object.__new__(self._classes[kind])
-        made.__dict__.update(value.__dict__)
-        return made
+        copied: Any = object.__new__(self._classes[kind])
+        copied.__dict__.update(value.__dict__)
+        return copied
 
     def run(self) -> _Run:
         """The run that the present task belongs to."""
-        found = _current.get()
-        if found is not None and found.session.config is self.session.config:
-            return found
+        run = _current.get()
+        if run is not None and run.session.config is self.session.config:
+            return run
         return _Run(self.session, self.session.begin_run(), is_plain=True)
 
     def bound_run(self, context: RunContextWrapper[Any]) -> _Run:
         """The run of a context, which is the one of this task from now on."""
-        found = _run_of(context)
-        if found is None:
-            call_id, found = _nested.get()
-            if found is None or getattr(context, "tool_call_id", None) != call_id:
+        run = _run_of(context)
+        if run is None:
+            call_id, run = _nested.get()
+            if run is None or getattr(context, "tool_call_id", None) != call_id:
                 outer = self.run()
                 session = self.session if outer.is_plain else outer.session
-                found = _Run(session, session.begin_run(), is_plain=True)
-            context.__dict__["hookline_run"] = found
-        _current.set(found)
-        return found
+                run = _Run(session, session.begin_run(), is_plain=True)
+            context.__dict__["hookline_run"] = run
+        _current.set(run)
+        return run
 
     def session_for(self, options: dict[str, Any]) -> Session:
         """The session of a conversation, by the id that the SDK has for it."""
@@ -341,8 +350,8 @@ class _Hooks:
         config = options.get("run_config")
         group = config.get("group_id") if isinstance(config, dict) else None
         group = getattr(config, "group_id", group)
-        found = options.get("conversation_id") or memory or group
-        return self.session.view(found) if found else self.session
+        conversation_id = options.get("conversation_id") or memory or group
+        return self.session.view(conversation_id) if conversation_id else self.session
 
 
 def _run_of(context: Any) -> _Run | None:
@@ -367,22 +376,24 @@ class _HookedAgent:
     def hook_others(self: Any) -> None:
         """Hook all parts but the tools, which must not change in a run."""
         hooks = self.hookline
-        if not all(hasattr(one, "hookline") for one in self.handoffs):
-            self.handoffs = [hooks.handoff(one) for one in self.handoffs]
+        if not all(hasattr(handoff, "hookline") for handoff in self.handoffs):
+            self.handoffs = [hooks.handoff(handoff) for handoff in self.handoffs]
         self.model = hooks.model(self.model)
         if not isinstance(self.hooks, _HookedObserver):
-            given = self.hooks or sdk.AgentHooks()
-            self.hooks = hooks.copied(given, _HookedObserver)
-            self.hooks.__dict__ = given.__dict__
+            observer = self.hooks or sdk.AgentHooks()
+            self.hooks = hooks.copied(observer, _HookedObserver)
+            self.hooks.__dict__ = observer.__dict__
 
     async def get_all_tools(self: Any, run_context: RunContextWrapper[Any]) -> Any:
         """All tools, hooked: also those of MCP servers."""
         run = self.hookline.bound_run(run_context)
         run.agent, run.is_seen = getattr(self, "_agents_public_agent", self), False
-        found = await super().get_all_tools(run_context)  # type: ignore[misc]
-        tools = [self.hookline.tool(tool) for tool in found]
+        plain_tools = await super().get_all_tools(run_context)  # type: ignore[misc]
+        tools = [self.hookline.tool(tool) for tool in plain_tools]
         self.hook_others()
-        run.tools = {one.name: one for one in tools if isinstance(one, FunctionTool)}
+        run.tools = {
+            tool.name: tool for tool in tools if isinstance(tool, FunctionTool)
+        }
         await _check_others(run, [t for t in tools if not isinstance(t, _HookedTool)])
         return tools
 
@@ -408,15 +419,15 @@ async def _check_others(run: _Run, tools: list[Any]) -> None:
                 f"tool {tool.name!r} would run without its hooks: "
                 "use a function tool in its place"
             )
-    reason = f"it does not run the calls of {', '.join(one.name for one in tools)}"
+    reason = f"it does not run the calls of {', '.join(tool.name for tool in tools)}"
     await run.session.warn_ineffective(_NAME, dict.fromkeys(events, reason))
 
 
-async def _refuse_model(run: _Run, what: str) -> None:
+async def _refuse_model(run: _Run, origin: str) -> None:
     """Raise if a model that hooks cannot see has hooks."""
     if await with_hooks(run.session, *_MODEL_EVENTS):
         raise UserError(
-            f"the model {what}, so that Runner calls it without its hooks: "
+            f"the model {origin}, so that Runner calls it without its hooks: "
             "use HooklineRunner, or a Model object in the agent"
         )
 
@@ -443,25 +454,29 @@ class _HookedTool:
     @property
     def needs_approval(self: Any) -> Any:
         """What the tool says itself, unless a hook asks about a call."""
-        own, run = self.__dict__["needs_approval"], self.hookline.run()
+        policy, run = self.__dict__["needs_approval"], self.hookline.run()
         calls = {call_id: call for call_id, (_, call) in run.calls.items()}
-        asked = {at for at, call in calls.items() if call.question is not None}
-        refused = {at for at, call in calls.items() if call.refused} - asked
+        questioned = {at for at, call in calls.items() if call.question is not None}
+        refused = {at for at, call in calls.items() if call.refused} - questioned
 
         async def needed(context: Any, params: Any, call_id: str) -> bool:
-            if call_id in asked or call_id in refused or not callable(own):
+            if call_id in questioned or call_id in refused or not callable(policy):
                 # Nobody is asked about a call that hooks refuse: it does not run.
-                return call_id in asked or (bool(own) and call_id not in refused)
+                return call_id in questioned or (
+                    bool(policy) and call_id not in refused
+                )
             # As the SDK: a policy decides only about what the tool gets as it is.
             prepare = getattr(self.plain_invoke, "prepare_arguments", None)
             prepared = prepare and prepare(json.dumps(params), self.name)
             if prepared is not None and not prepared.unchanged:
                 return True
-            wanted = own(context, params, call_id)
-            return bool(await wanted if inspect.isawaitable(wanted) else wanted)
+            verdict = policy(context, params, call_id)
+            return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
         # A function would have the SDK ask about arguments that it cannot parse.
-        return needed if asked or callable(own) or (own and refused) else own
+        return (
+            needed if questioned or callable(policy) or (policy and refused) else policy
+        )
 
     @needs_approval.setter
     def needs_approval(self: Any, value: Any) -> None:
@@ -476,12 +491,14 @@ async def _invoke(
     call = await run.admitted(tool, ctx, arguments)
     if call.refused:
         return await _text_result(tool, ctx, call.message)
-    used = _arguments_of(call, arguments)
+    changed_arguments = _arguments_of(call, arguments)
     try:
         if agent is None:
-            value, error = await _run_tool(tool, ctx, used)
+            value, error = await _run_tool(tool, ctx, changed_arguments)
         else:
-            value, error = await _run_subagent(hooks, tool, agent, ctx, used)
+            value, error = await _run_subagent(
+                hooks, tool, agent, ctx, changed_arguments
+            )
     # The tool is foreign code: hooks see its failure before the SDK does.
     except Exception as raised:
         outcome = await call.finish(raised)
@@ -589,12 +606,12 @@ async def _run_subagent(
             run.paused[call_id] = nested
         if error is not None or nested.ended is not None or _is_paused(ctx):
             return value, error
-        again = await turn.finish(str(value))
-        if again is None and not turn.refused:
+        rejection = await turn.finish(str(value))
+        if rejection is None and not turn.refused:
             return value, None
-        answered = {"role": "assistant", "content": str(value)}
-        kept = [] if turn.clear_context else nested.inserted
-        nested.inserted = [*kept, answered, _user_item(again or "")]
+        answer_item = {"role": "assistant", "content": str(value)}
+        earlier_items = [] if turn.clear_context else nested.inserted
+        nested.inserted = [*earlier_items, answer_item, _user_item(rejection or "")]
     return run.stop_with(turn), None
 
 
@@ -622,22 +639,22 @@ async def _hand_off(
     if turn is None or turn.refused:
         run.transfer = call.message if turn is None else run.stop_with(turn)
         return run.agent
-    used = _arguments_of(call, arguments)
-    agent = hooks.agent(await plain.on_invoke_handoff(ctx, used))
+    changed_arguments = _arguments_of(call, arguments)
+    agent = hooks.agent(await plain.on_invoke_handoff(ctx, changed_arguments))
     outcome = await call.finish(plain.get_transfer_message(agent))
     run.transfer = joined([outcome.text, *turn.additions])
     run.taken_over.append(turn)
     return agent
 
 
-def _unless_refused(given: Any) -> Any:
+def _unless_refused(input_filter: Any) -> Any:
     """A filter of handoffs that does not run where hooks refused the handoff."""
 
     def filtered(data: Any) -> Any:
         run = _current.get()
-        return data if run is not None and run.is_refused else given(data)
+        return data if run is not None and run.is_refused else input_filter(data)
 
-    return given and filtered
+    return input_filter and filtered
 
 
 def _user_item(text: str) -> dict[str, Any]:
@@ -650,11 +667,11 @@ def _prompt_at(items: Any) -> int:
     return max((at for at, role in enumerate(roles) if role == "user"), default=0)
 
 
-def _prompt_of(given: Any) -> str:
+def _prompt_of(items: Any) -> str:
     """The text of what the user said last."""
-    if isinstance(given, str) or not given:
-        return given or ""
-    item = given[_prompt_at(given)]
+    if isinstance(items, str) or not items:
+        return items or ""
+    item = items[_prompt_at(items)]
     content = item.get("content") if isinstance(item, dict) else None
     if isinstance(content, str):
         return content
@@ -733,16 +750,16 @@ class _HookedModel(_Wrapper, Model):
         stream = call.model.stream_response(**call.given)
         try:
             async for event in stream:
-                for shown in await call.shown(event):
-                    yield shown
+                for shown_event in await call.shown(event):
+                    yield shown_event
         finally:
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 
     async def _begin(self, *args: Any, **kwargs: Any) -> _ModelCall:
-        given = dict(_PARAMETERS.bind(self, *args, **kwargs).arguments)
-        del given["self"]
-        call = _ModelCall(self, given)
+        arguments = dict(_PARAMETERS.bind(self, *args, **kwargs).arguments)
+        del arguments["self"]
+        call = _ModelCall(self, arguments)
         call.run.is_seen = True
         await call.begin()
         return call
@@ -761,12 +778,12 @@ class _HookedModel(_Wrapper, Model):
 class _ModelCall:
     """One call of a model by the SDK."""
 
-    def __init__(self, hooked: _HookedModel, given: dict[str, Any]) -> None:
+    def __init__(self, hooked: _HookedModel, arguments: dict[str, Any]) -> None:
         self.run, self.hooked, self.model = hooked.run(), hooked, hooked.inner
-        self.given = given  # the arguments for the model, after the hooks
+        self.given = arguments  # the arguments for the model, after the hooks
         self.answer: list[Any] | None = None  # of hooks, in the model's place
         # What is offered is not all that the SDK would run.
-        self._handoffs = given["handoffs"]
+        self._handoffs = arguments["handoffs"]
         self._call: HookedModelCall
         self._held: list[Any] = []
         self._done: list[Any] = []
@@ -776,7 +793,7 @@ class _ModelCall:
         """Fire the hooks before the call, and apply what they say."""
         self._insert()
         request = self._request()
-        names = [one["name"] for one in request["tools"]]
+        names = [tool["name"] for tool in request["tools"]]
         call = self._call = await self.run.run.begin_model(
             request, available_tools=names, translator=_TRANSLATOR
         )
@@ -798,19 +815,20 @@ class _ModelCall:
 
     def _request(self) -> dict[str, Any]:
         """The call as a request of the Responses API."""
-        given, name = self.given, getattr(self.model, "model", "")
-        offered = [one.name for one in given["tools"]]
-        offered += [one.tool_name for one in given["handoffs"]]
+        arguments, name = self.given, getattr(self.model, "model", "")
+        offered = [tool.name for tool in arguments["tools"]]
+        offered += [handoff.tool_name for handoff in arguments["handoffs"]]
         settings = {
             name: value
-            for name, own in _SETTINGS.items()
+            for name, field_name in _SETTINGS.items()
             if isinstance(
-                value := getattr(given["model_settings"], own), str | float | int
+                value := getattr(arguments["model_settings"], field_name),
+                str | float | int,
             )
         }
         return {
             "model": name if isinstance(name, str) else "",
-            "input": given["input"],
+            "input": arguments["input"],
             "tools": [{"type": "function", "name": name} for name in offered],
             **settings,
         }
@@ -818,8 +836,8 @@ class _ModelCall:
     def _apply(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.given["input"] = after["input"]
         changed = {
-            own: _choice(after.get(name))
-            for name, own in _SETTINGS.items()
+            field_name: _choice(after.get(name))
+            for name, field_name in _SETTINGS.items()
             if after.get(name) != before.get(name)
         }
         self._set(**changed)
@@ -834,10 +852,14 @@ class _ModelCall:
     def _restrict(self, allowed: frozenset[str] | None) -> None:
         if allowed is None:
             return
-        given = self.given
-        given["tools"] = [one for one in given["tools"] if one.name in allowed]
-        given["handoffs"] = [one for one in self._handoffs if one.tool_name in allowed]
-        if not given["tools"] and not given["handoffs"]:
+        arguments = self.given
+        arguments["tools"] = [
+            tool for tool in arguments["tools"] if tool.name in allowed
+        ]
+        arguments["handoffs"] = [
+            handoff for handoff in self._handoffs if handoff.tool_name in allowed
+        ]
+        if not arguments["tools"] and not arguments["handoffs"]:
             # A service rejects a choice where there is nothing to choose from.
             self._set(tool_choice=None)
 
@@ -888,8 +910,8 @@ class _ModelCall:
             return list(_stream_of(response))
         if all(map(operator.is_, before, after)):
             return [*self._held, event]
-        others = [one for one in self._held if not _is_call(one)]
-        return [*others, *filter(_is_call, _stream_of(response)), event]
+        other_events = [item for item in self._held if not _is_call(item)]
+        return [*other_events, *filter(_is_call, _stream_of(response)), event]
 
 
 def _choice(value: Any) -> Any:
@@ -935,9 +957,9 @@ def _stream_of(response: api.Response) -> Iterator[Any]:
             events.append((api.ResponseTextDeltaEvent, "output_text.delta", where))
         events.append((api.ResponseOutputItemDoneEvent, "output_item.done", place))
     events.append((api.ResponseCompletedEvent, "completed", {"response": response}))
-    for number, (kind, name, given) in enumerate(events):
+    for number, (kind, name, parts_of_event) in enumerate(events):
         yield kind.model_construct(
-            type=f"response.{name}", sequence_number=number, **given
+            type=f"response.{name}", sequence_number=number, **parts_of_event
         )
 
 
@@ -999,7 +1021,7 @@ class HooklineRunner:
         **options: Any,
     ) -> RunResultStreaming:
         """Run an agent while ``stream_events()`` of the result is read."""
-        made: _Streamed = _result(
+        streamed: _Streamed = _result(
             _Streamed,
             input=input if isinstance(input, str | list) else [],
             context_wrapper=_wrapped(options.get("context")),
@@ -1009,20 +1031,20 @@ class HooklineRunner:
             trace=None,
             _current_agent_output_schema=None,
         )
-        made.__dict__["hookline_turn"] = _Turn(starting_agent, input, options)
-        return made
+        streamed.__dict__["hookline_turn"] = _Turn(starting_agent, input, options)
+        return streamed
 
 
 class _Turn:
     """One turn: attempts of the SDK at an answer that hooks accept."""
 
-    def __init__(self, agent: Any, given: Any, options: dict[str, Any]) -> None:
+    def __init__(self, agent: Any, run_input: Any, options: dict[str, Any]) -> None:
         if not isinstance(agent, _HookedAgent):
             raise UserError(
                 "HooklineRunner runs hooked agents: hooked_agent(agent, config)"
             )
         self.agent: Any = agent
-        self.hooks, self.given, self.options = agent.hookline, given, options
+        self.hooks, self.given, self.options = agent.hookline, run_input, options
         self.run: _Run | None = None
         self.result: Any = None
 
@@ -1037,32 +1059,36 @@ class _Turn:
         if result.interruptions or getattr(result, "is_cancelled", False):
             return False
         for judge in (*reversed(run.taken_over), cast("HookedTurn", run.run)):
-            again = await judge.finish(_answer_of(result))
+            rejection = await judge.finish(_answer_of(result))
             if judge.refused:
                 result.final_output = judge.reason
                 return False
-            if again is not None:
-                await self._continue(again, clear=judge.clear_context)
+            if rejection is not None:
+                await self._continue(rejection, clear=judge.clear_context)
                 return True
         return False
 
     async def _begin(self) -> bool:
-        session, given = self.hooks.session_for(self.options), self.given
+        session, run_input = self.hooks.session_for(self.options), self.given
         config = self.hooks.guard(self.options.get("run_config"))
         self.options = self.options | {"run_config": config}
-        if isinstance(given, sdk.RunState):
-            return self._resume(session, getattr(given, "_context", None))
-        turn = await session.begin_turn(_prompt_of(given))
+        if isinstance(run_input, sdk.RunState):
+            return self._resume(session, getattr(run_input, "_context", None))
+        turn = await session.begin_turn(_prompt_of(run_input))
         self.run, context = _Run(session, turn), _wrapped(self.options.get("context"))
         if turn.refused:
             # The prompt is in no history.
-            before = given[: _prompt_at(given)] if isinstance(given, list) else []
+            before = (
+                run_input[: _prompt_at(run_input)]
+                if isinstance(run_input, list)
+                else []
+            )
             parts = {"context_wrapper": context, "input": before}
             parts |= {"final_output": turn.reason, "_last_agent": self.agent}
             self.result = _result(RunResult, **parts)
             return False
-        if turn.additions and isinstance(given, list):
-            self.given = [*given, _user_item(joined(turn.additions))]
+        if turn.additions and isinstance(run_input, list):
+            self.given = [*run_input, _user_item(joined(turn.additions))]
         elif turn.additions:
             self.given = turn.prompt
         context.__dict__["hookline_run"] = self.run
@@ -1100,14 +1126,14 @@ class _Turn:
         data = error.run_data
         if self.run is None or self.run.end_reason is None or data is None:
             raise error
-        own = {one.name for one in fields(data)} & {*_RESULT_FIELDS}
-        parts = {name: getattr(data, name) for name in own}
+        names = {field.name for field in fields(data)} & {*_RESULT_FIELDS}
+        parts = {name: getattr(data, name) for name in names}
         return cast(
             "RunResult", _result(RunResult, **parts, _last_agent=data.last_agent)
         )
 
 
-_RESULT_FIELDS = [one.name for one in fields(RunResultBase) if one.init]
+_RESULT_FIELDS = [field.name for field in fields(RunResultBase) if field.init]
 
 
 def _result(kind: type, **parts: Any) -> Any:
@@ -1155,6 +1181,6 @@ class _Streamed(RunResultStreaming):
         self.is_complete = True
         if turn is not None and turn.result not in (None, self):
             self.input, self.final_output = turn.result.input, turn.result.final_output
-            said = _response_with([_message(self.final_output or "")])
-            for event in _stream_of(said):
+            reason_response = _response_with([_message(self.final_output or "")])
+            for event in _stream_of(reason_response):
                 yield sdk.RawResponsesStreamEvent(data=event)

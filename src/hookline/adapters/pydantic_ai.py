@@ -231,38 +231,45 @@ class HooklineCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any
     ) -> Any:
         """BeforeTool."""
-        begun = await self._begin_tool(ctx, call, args, defer=self._can_defer(ctx))
-        _record(call, begun)
-        if begun.question is not None:
-            raise exceptions.ApprovalRequired(metadata={"reason": begun.question})
-        if begun.changed_names:
-            kept = begun.tool_input.keys() & args.keys() - set(begun.changed_names)
+        hooked_call = await self._begin_tool(
+            ctx, call, args, defer=self._can_defer(ctx)
+        )
+        _record(call, hooked_call)
+        if hooked_call.question is not None:
+            raise exceptions.ApprovalRequired(metadata={"reason": hooked_call.question})
+        if hooked_call.changed_names:
+            unchanged = hooked_call.tool_input.keys() & args.keys() - set(
+                hooked_call.changed_names
+            )
             valid = await _validated(ctx, call)
-            args = valid | {name: args[name] for name in kept}
-        self.state.calls[id(call)] = begun
+            args = valid | {name: args[name] for name in unchanged}
+        self.state.calls[id(call)] = hooked_call
         return args
 
     async def _begin_tool(
         self, ctx: RunContext[Any], call: ToolCallPart, args: Any, *, defer: bool
     ) -> HookedToolCall:
         confirm = True if ctx.tool_call_approved else self._confirm
-        begun = await self.state.run.begin_tool(
+        hooked_call = await self.state.run.begin_tool(
             call.tool_name,
             _input_of(call, args),
             confirm=confirm,
             defer=defer and confirm is None,
         )
-        if begun.refused and begun.question is None:
-            raise exceptions.ToolFailed(begun.message)
-        return begun
+        if hooked_call.refused and hooked_call.question is None:
+            raise exceptions.ToolFailed(hooked_call.message)
+        return hooked_call
 
     def _can_defer(self, ctx: RunContext[Any]) -> bool:
         if self._approval is not None:
             return self._approval
         output: Any = ctx.agent.output_type if ctx.agent else None
         kinds = output if isinstance(output, list | tuple) else get_args(output)
-        others = ctx.capabilities.values()
-        has_handler = any(isinstance(one, HandleDeferredToolCalls) for one in others)
+        capabilities = ctx.capabilities.values()
+        has_handler = any(
+            isinstance(capability, HandleDeferredToolCalls)
+            for capability in capabilities
+        )
         return has_handler or DeferredToolRequests in (*kinds, output)
 
     async def wrap_tool_execute(
@@ -275,8 +282,8 @@ class HooklineCapability(AbstractCapability[Any]):
         handler: Any,
     ) -> Any:
         """AfterTool, for what the tool and other capabilities made of the result."""
-        begun, result = await self._run(call, handler, args)
-        return await _result(begun, result) if begun else result
+        hooked_call, result = await self._run(call, handler, args)
+        return await _result(hooked_call, result) if hooked_call else result
 
     async def _run(
         self, key: object, handler: Any, args: Any
@@ -288,8 +295,8 @@ class HooklineCapability(AbstractCapability[Any]):
         except _NOT_OVER:
             raise
         except Exception as error:
-            if begun := self.state.calls.pop(id(key), None):
-                raise await _failure(begun, error) from error
+            if hooked_call := self.state.calls.pop(id(key), None):
+                raise await _failure(hooked_call, error) from error
             raise
         finally:
             _delegating.reset(token)
@@ -326,20 +333,20 @@ class HooklineCapability(AbstractCapability[Any]):
         args = output if isinstance(output, dict) else fields
         args = args if isinstance(args, dict) else {only: output}
         # No selection of tools forbids it: a run has to end.
-        begun = HookedToolCall(session, name, args, on_stop=self.state.run.stop)
-        await begun.begin(self._confirm)
-        changed = begun.tool_input
-        if not begun.refused and changed.keys() != args.keys():
-            names = ", ".join(begun.changed_names)
+        hooked_call = HookedToolCall(session, name, args, on_stop=self.state.run.stop)
+        await hooked_call.begin(self._confirm)
+        changed = hooked_call.tool_input
+        if not hooked_call.refused and changed.keys() != args.keys():
+            names = ", ".join(hooked_call.changed_names)
             problem = f"Not run: a hook changed the parameters of {name}: {names}"
-            begun.refuse(refused_result(problem))
-        if begun.refused:
-            raise exceptions.ModelRetry(begun.message)
+            hooked_call.refuse(refused_result(problem))
+        if hooked_call.refused:
+            raise exceptions.ModelRetry(hooked_call.message)
         if call is not None:
-            _record(call, begun)
-        self.state.calls[id(output_context)] = begun
-        if not begun.changed_names or isinstance(output, dict):
-            return changed if begun.changed_names else output
+            _record(call, hooked_call)
+        self.state.calls[id(output_context)] = hooked_call
+        if not hooked_call.changed_names or isinstance(output, dict):
+            return changed if hooked_call.changed_names else output
         if not isinstance(fields, dict):
             return changed[only]
         return TypeAdapter(type(output)).validate_python(changed)
@@ -348,8 +355,8 @@ class HooklineCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any
     ) -> Any:
         """AfterTool for an output function."""
-        begun, result = await self._run(output_context, handler, output)
-        outcome = None if begun is None else await begun.finish(result)
+        hooked_call, result = await self._run(output_context, handler, output)
+        outcome = None if hooked_call is None else await hooked_call.finish(result)
         if outcome is not None and outcome.is_replaced and self.state.request:
             self.state.request.refusal(outcome.text)
             return outcome.text
@@ -376,12 +383,12 @@ class _HookedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: models.ModelRequestParameters,
     ) -> ModelResponse:
-        given = _Request(messages, model_settings, model_request_parameters)
-        call, response = await self._begin(given), None
+        hooked_request = _Request(messages, model_settings, model_request_parameters)
+        call, response = await self._begin(hooked_request), None
         if not call.refused:
-            model, *sent = given.changed(call, self.wrapped)
-            response = await model.request(*sent)
-        return await self._finish(call, given, response)
+            model, *arguments = hooked_request.changed(call, self.wrapped)
+            response = await model.request(*arguments)
+        return await self._finish(call, hooked_request, response)
 
     @asynccontextmanager
     async def request_stream(
@@ -391,18 +398,18 @@ class _HookedModel(WrapperModel):
         model_request_parameters: models.ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[models.StreamedResponse]:
-        given = _Request(messages, model_settings, model_request_parameters)
-        call, response, is_shown = await self._begin(given), None, True
+        hooked_request = _Request(messages, model_settings, model_request_parameters)
+        call, response, is_shown = await self._begin(hooked_request), None, True
         if not call.refused:
-            model, *sent = given.changed(call, self.wrapped)
-            async with model.request_stream(*sent, run_context) as stream:
+            model, *arguments = hooked_request.changed(call, self.wrapped)
+            async with model.request_stream(*arguments, run_context) as stream:
                 if not await self._state.is_held_back():
                     yield stream
                     return
                 # Hooks of another config, further in, may have rejected the answer.
                 is_shown = bool([event async for event in stream])
             response = stream.get()
-        response = await self._finish(call, given, response)
+        response = await self._finish(call, hooked_request, response)
         yield models.CompletedStreamedResponse(
             response,
             model_request_parameters=model_request_parameters,
@@ -410,36 +417,36 @@ class _HookedModel(WrapperModel):
             replay_events=is_shown and self._state.again is None,
         )
 
-    async def _begin(self, given: _Request) -> HookedModelCall:
+    async def _begin(self, request: _Request) -> HookedModelCall:
         """BeforeToolSelection and BeforeModel."""
-        self._state.begin_request(given)
+        self._state.begin_request(request)
         # Those for the output are no tools that a hook could forbid.
-        own, hosted = given.params.function_tools, given.params.native_tools
+        functions, hosted = request.params.function_tools, request.params.native_tools
         return await self._state.run.begin_model(
-            {"model": self.model_name, **given.stable},
-            available_tools=[*(t.name for t in own), *(t.kind for t in hosted)],
+            {"model": self.model_name, **request.stable},
+            available_tools=[*(t.name for t in functions), *(t.kind for t in hosted)],
             translator=StableTranslator(),
         )
 
     async def _finish(
-        self, call: HookedModelCall, given: _Request, response: ModelResponse | None
+        self, call: HookedModelCall, request: _Request, response: ModelResponse | None
     ) -> ModelResponse:
         """AfterModel, and AfterAgent if the run ends with the response."""
         state, answer = self._state, answer_of(call)
         if response is not None:
-            outcome = await call.finish({"text": given.text_of(response)})
-            changed = changed_answer(outcome, given.calls_beside_output(response))
+            outcome = await call.finish({"text": request.text_of(response)})
+            changed = changed_answer(outcome, request.calls_beside_output(response))
             if changed is not None and not changed.is_ending:
-                response = given.rewritten(response, changed.text)
+                response = request.rewritten(response, changed.text)
         elif answer is not None and not answer.is_ending:
-            response = given.answer(answer.text)
+            response = request.answer(answer.text)
         if response is None:
             state.refusal = answer.text if answer else BLOCKED_BY_HOOK
-            return given.refusal(state.refusal)
-        if given.is_answer(response):
-            await state.settle(given.text_of(response))
+            return request.refusal(state.refusal)
+        if request.is_answer(response):
+            await state.settle(request.text_of(response))
         state.refusal = state.run.ended
-        return response if state.refusal is None else given.refusal(state.refusal)
+        return response if state.refusal is None else request.refusal(state.refusal)
 
     async def batch_encode(self, request: Any) -> Any:
         """Refuse: BatchModelRequests sends requests past the hooks."""
@@ -456,7 +463,9 @@ class _Request:
 
     @property
     def _rows(self) -> list[_Row]:
-        rows: list[_Row] = [(None, one) for one in self.params.instruction_parts or ()]
+        rows: list[_Row] = [
+            (None, instruction) for instruction in self.params.instruction_parts or ()
+        ]
         for message in self.messages:
             rows += [(message, part) for part in message.parts or (None,)]
         return rows
@@ -475,10 +484,10 @@ class _Request:
         for name in _SETTINGS.keys() & changes.config:
             settings[_SETTINGS[name]] = changes.config[name]
         if (allowed := call.allowed_names) is not None:
-            own, hosted = params.function_tools, params.native_tools
+            functions, hosted = params.function_tools, params.native_tools
             params = replace(
                 params,
-                function_tools=[tool for tool in own if tool.name in allowed],
+                function_tools=[tool for tool in functions if tool.name in allowed],
                 native_tools=[tool for tool in hosted if tool.kind in allowed],
             )
             settings["tool_choice"] = None  # it may name a tool that is gone
@@ -495,7 +504,7 @@ class _Request:
 
     def _edited(self, changes: RequestChanges) -> tuple[list[Any], list[Any] | None]:
         """Copies of the messages and of the instructions as hooks changed them."""
-        made: list[Any] = []
+        edited: list[Any] = []
         instructions: list[msg.InstructionPart] = []
         last: Any = None
         for owner, part in _MESSAGES.changed(self._rows, changes):
@@ -505,17 +514,17 @@ class _Request:
             # A new part joins the message before it: models look for tool results in
             # the last one.
             is_other = part is None or (owner is not last and owner.parts)
-            if is_other or not made or made[-1].kind != owner.kind:
-                made.append(replace(owner, parts=[]))
+            if is_other or not edited or edited[-1].kind != owner.kind:
+                edited.append(replace(owner, parts=[]))
                 last = owner
             if part is not None:
-                made[-1].parts.append(part)
+                edited[-1].parts.append(part)
         if self.params.instruction_parts is None:
-            return made, None
-        for message in made:
+            return edited, None
+        for message in edited:
             if message.kind == "request" and message.instructions:
                 message.instructions = msg.InstructionPart.join(instructions)
-        return made, instructions
+        return edited, instructions
 
     def text_of(self, response: ModelResponse) -> str:
         """What hooks see: the text, and a structured output as JSON."""
@@ -590,7 +599,7 @@ def _plain(content: Any) -> str:
     if isinstance(content, str):
         return content
     texts = (
-        one.content if isinstance(one, msg.TextContent) else one for one in content
+        item.content if isinstance(item, msg.TextContent) else item for item in content
     )
     return "".join(text for text in texts if isinstance(text, str))
 
@@ -602,8 +611,10 @@ def _with_text(row: _Row, text: str | None) -> _Row | None:
     if isinstance(part, TextPart):
         part = TextPart("")  # an id names the service's own copy
     elif not isinstance(part.content, str):
-        others = [p for p in part.content if not isinstance(p, str | msg.TextContent)]
-        content = [text, *others] if text else others
+        other_items = [
+            p for p in part.content if not isinstance(p, str | msg.TextContent)
+        ]
+        content = [text, *other_items] if text else other_items
     return (owner, replace(part, content=content)) if content else None
 
 
@@ -642,13 +653,13 @@ def _input_of(call: ToolCallPart, args: dict[str, Any]) -> dict[str, Any]:
     return args
 
 
-def _record(call: ToolCallPart, begun: HookedToolCall) -> None:
+def _record(call: ToolCallPart, hooked_call: HookedToolCall) -> None:
     """Write what hooks changed into the call in the history."""
-    names, changed = begun.changed_names, begun.tool_input
+    names, changed = hooked_call.changed_names, hooked_call.tool_input
     if names:
-        kept = {k: v for k, v in call.args_as_dict().items() if k not in names}
+        unchanged = {k: v for k, v in call.args_as_dict().items() if k not in names}
         new = {name: changed[name] for name in names if name in changed}
-        call.args = kept | to_jsonable_python(new, serialize_unknown=True)
+        call.args = unchanged | to_jsonable_python(new, serialize_unknown=True)
         # By its id a service takes its own copy of the call.
         call.id = None
 
@@ -665,27 +676,27 @@ async def _validated(ctx: RunContext[Any], call: ToolCallPart) -> dict[str, Any]
     return valid.validated_args or {}
 
 
-async def _result(begun: HookedToolCall, result: Any) -> Any:
+async def _result(hooked_call: HookedToolCall, result: Any) -> Any:
     """What the model gets of a tool's result after the hooks."""
     returned = result if isinstance(result, msg.ToolReturn) else msg.ToolReturn(result)
     value, extra = returned.return_value, returned.content
-    shown = {"return_value": value, "content": extra} if extra else value
-    outcome = await begun.finish(shown)
+    value_shown = {"return_value": value, "content": extra} if extra else value
+    outcome = await hooked_call.finish(value_shown)
     if outcome.is_replaced:
         raise exceptions.ToolFailed(outcome.text)
     if not outcome.additions:
         return result
     if isinstance(value, str) and not extra:
         return replace(returned, return_value=outcome.text)
-    given = [extra] if isinstance(extra, str) else [*(extra or ())]
-    return replace(returned, content=[*given, *outcome.additions])
+    contents = [extra] if isinstance(extra, str) else [*(extra or ())]
+    return replace(returned, content=[*contents, *outcome.additions])
 
 
-async def _failure(begun: HookedToolCall, error: Exception) -> Exception:
+async def _failure(hooked_call: HookedToolCall, error: Exception) -> Exception:
     """What to raise for a tool that failed, after the hooks."""
     is_told = isinstance(error, exceptions.ToolRetryError | exceptions.ToolFailedError)
     cause = error.__cause__ if is_told else None
-    outcome = await begun.finish(cause or error)
+    outcome = await hooked_call.finish(cause or error)
     if outcome.is_replaced:
         return exceptions.ToolFailed(outcome.text)
     if cause is None or not outcome.additions:

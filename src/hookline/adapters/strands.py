@@ -184,10 +184,10 @@ class HooklineHooks:
         agent.state.delete(_KEY)
         if paused is not None and not event.messages:
             turn = session.resume_turn(paused["turn"], parent=parent)
-            asked = paused["questions"]
-            works[id(state)] = _Work(turn, state, caller, questions=asked)
+            questions = paused["questions"]
+            works[id(state)] = _Work(turn, state, caller, questions=questions)
         elif not event.cancel:
-            earlier = (_prompt_of([said]) for said in reversed(agent.messages))
+            earlier = (_prompt_of([message]) for message in reversed(agent.messages))
             prompt = _prompt_of(event.messages) or next(filter(None, earlier), "")
             turn = await self._wait(_begun(session, prompt, caller, _NO_EFFECT))
             works[id(state)] = _Work(turn, state, caller)
@@ -216,16 +216,16 @@ class HooklineHooks:
             return
         elif work.has_answer and result.stop_reason not in _UNFINISHED:
             answer = str(result).removesuffix("\n")
-            again: Any = await self._wait(turn.finish(answer))
+            rejection: Any = await self._wait(turn.finish(answer))
             if turn.clear_context:
                 agent.messages.clear()
             if turn.refused and result.structured_output is not None:
-                again = []  # then the refused model call gives the reason
+                rejection = []  # then the refused model call gives the reason
             elif turn.refused:
                 result.message["content"] = [{"text": turn.reason or ""}]
                 _store(agent, result.message)
-            if again is not None:
-                event.resume, work.goes_on = again, True
+            if rejection is not None:
+                event.resume, work.goes_on = rejection, True
                 works[id(work.state)] = work
         if work.caller is not None:
             work.caller.is_refused = turn.refused
@@ -253,13 +253,13 @@ class HooklineHooks:
                 yield event
             return
         is_held = await self._wait(self._session.has_hooks("AfterModel"))
-        held: list[TypedEvent] = []
+        held_events: list[TypedEvent] = []
         async for event in send(_changed_context(context, call)):
             if is_held or isinstance(event, ModelStopReason):
-                held.append(event)
+                held_events.append(event)
             else:
                 yield event
-        for event in await self._wait(_finished(call, held)):
+        for event in await self._wait(_finished(call, held_events)):
             yield event
 
     async def _on_tool(self, event: hooks.BeforeToolCallEvent[Any]) -> None:
@@ -275,8 +275,8 @@ class HooklineHooks:
             _record(agent, use, call.tool_input)
         caller = None
         if tool is not None and tool.tool_type == "agent":
-            own = _Caller(run, use["name"])
-            caller = self._adopt(getattr(tool, "agent", None), own)
+            own_caller = _Caller(run, use["name"])
+            caller = self._adopt(getattr(tool, "agent", None), own_caller)
         self._calls.setdefault(agent, []).append((use["toolUseId"], call, caller))
 
     async def _asked(
@@ -289,8 +289,8 @@ class HooklineHooks:
         if work is None:  # Strands has no interrupts in tools that are called directly
             return await self._wait(begin(confirm=self._confirm))
         # Models repeat ids: a person decides about one tool with one input.
-        asked = work.questions.setdefault(use["toolUseId"], [])
-        calls = [question["call"] for question in asked]
+        questions = work.questions.setdefault(use["toolUseId"], [])
+        calls = [question["call"] for question in questions]
         this = [use["name"], _input_of(use)]
         if this not in calls:
             asks = self._interrupts
@@ -302,12 +302,12 @@ class HooklineHooks:
                 "tool_name": use["name"],
                 "tool_input": call.tool_input,
             }
-            asked.append({"call": this, "reason": reason})
+            questions.append({"call": this, "reason": reason})
             calls.append(this)
         at = calls.index(this)
         # Strands finds an answer by the id of the call and the interrupt's name.
         name = f"{_KEY}-{at}" if at else _KEY
-        question = asked[at]["reason"]
+        question = questions[at]["reason"]
         agreed = default_evaluate(event.interrupt(name, reason=question))
         call = await self._wait(begin(confirm=agreed))
         call.decide(agreed, earlier=question["reason"])
@@ -317,13 +317,19 @@ class HooklineHooks:
         if event.cancel_message is not None:
             return
         use, calls = event.tool_use, self._calls.get(event.agent, [])
-        same = [made for made in calls if made[0] == use["toolUseId"]]
-        ran = [made for made in same if same_json(made[1].tool_input, use["input"])]
-        made = next(iter(ran or same), None)
-        if made is None:
+        calls_of_id = [
+            begun_call for begun_call in calls if begun_call[0] == use["toolUseId"]
+        ]
+        ran = [
+            begun_call
+            for begun_call in calls_of_id
+            if same_json(begun_call[1].tool_input, use["input"])
+        ]
+        begun_call = next(iter(ran or calls_of_id), None)
+        if begun_call is None:
             return
-        calls.remove(made)
-        _, call, caller = made
+        calls.remove(begun_call)
+        _, call, caller = begun_call
         result: dict[str, Any] = dict(event.result)
         if caller is not None:
             _callers.pop(getattr(event.selected_tool, "agent", None), None)
@@ -374,8 +380,10 @@ class HooklineHooks:
 
     def _on_crew_end(self, event: hooks.AfterMultiAgentInvocationEvent) -> None:
         state: Any = getattr(event.source, "state", None)
-        own = getattr(state, "status", None)  # a Swarm has the other one
-        if (own or getattr(state, "completion_status", None)) is not Status.INTERRUPTED:
+        status = getattr(state, "status", None)  # a Swarm has the other one
+        if (
+            status or getattr(state, "completion_status", None)
+        ) is not Status.INTERRUPTED:
             self._crews.pop(event.source, None)
 
     def _adopt(self, agent: Any, caller: _Caller) -> _Caller | None:
@@ -486,8 +494,12 @@ def _with_text(message: Any, text: str | None) -> Any:
     """A message with another text, or without; tool calls and results stay."""
     names = {"text", "citationsContent"}
     blocks = [block for block in message["content"] if names.isdisjoint(block)]
-    said = [] if text is None else [{"text": text}]
-    return {**message, "content": [*said, *blocks]} if said or blocks else None
+    text_blocks = [] if text is None else [{"text": text}]
+    return (
+        {**message, "content": [*text_blocks, *blocks]}
+        if text_blocks or blocks
+        else None
+    )
 
 
 def _new(new: LLMMessage) -> dict[str, Any]:
@@ -509,22 +521,26 @@ def _said(answer: Answer, usage: Any, metrics: Any) -> list[TypedEvent]:
     text, is_ending = answer
     stop: Any = "guardrail_intervened" if is_ending else "end_turn"
     message: Any = {"role": "assistant", "content": [{"text": text}]}
-    shown = TypedEvent({"data": text, "delta": {"text": text}})
-    return [shown, ModelStopReason(stop, message, usage, metrics)]
+    text_event = TypedEvent({"data": text, "delta": {"text": text}})
+    return [text_event, ModelStopReason(stop, message, usage, metrics)]
 
 
-async def _finished(call: HookedModelCall, held: list[Any]) -> list[TypedEvent]:
+async def _finished(call: HookedModelCall, held_events: list[Any]) -> list[TypedEvent]:
     """The events of an answer after its hooks; nothing that they removed is left."""
-    last = next((e for e in reversed(held) if isinstance(e, ModelStopReason)), None)
+    last = next(
+        (e for e in reversed(held_events) if isinstance(e, ModelStopReason)), None
+    )
     if last is None or last.stop_reason == "cancelled":
         return [] if last is None else [last]  # there is no answer to look at
     outcome = await call.finish({"text": _text_of(last.message["content"])})
     # A service's own order to redact the history has to arrive.
-    orders = [event for event in held if "redactContent" in event.get("event", {})]
+    orders = [
+        event for event in held_events if "redactContent" in event.get("event", {})
+    ]
     uses = [block["toolUse"] for block in last.message["content"] if "toolUse" in block]
     answer = changed_answer(outcome, (use["name"] for use in uses))
     if answer is None:
-        return [*orders, last] if outcome.suppress_display else held
+        return [*orders, last] if outcome.suppress_display else held_events
     events = _said(answer, last.usage, last.metrics)
     return [*orders, *(events[1:] if outcome.suppress_display else events)]
 
