@@ -95,18 +95,18 @@ _DATED = re.compile(r"_\d{8}$")
 
 def pick_translator(value: object, name: str = "auto") -> HookTranslator:
     """Pick the translator for a request or a response, by name or by its type."""
-    found: str | None = name
+    sdk: str | None = name
     if isinstance(value, LLMRequest | LLMResponse):
-        found = "stable"
+        sdk = "stable"
     elif name == "auto":
-        found = _recognise(value)
-    if found is None:
+        sdk = _recognise(value)
+    if sdk is None:
         raise TranslationError(
             f"unknown request or response: expected an object of google-genai, openai "
             "or anthropic, or a dict that one of them takes or gives, got "
             f"{describe(value)}; set Config(translator=...) to name the SDK"
         )
-    return _translator(checked_translator(found))
+    return _translator(checked_translator(sdk))
 
 
 @cache
@@ -148,84 +148,56 @@ def _recognise(value: object) -> str | None:
     if "contents" in value:
         return "genai"
     if "messages" in value:
-        messages = items(value["messages"])
-        return _package_among(messages) or _sdk_of_messages(value, messages)
-    return _sdk_of_fields(value)
-
-
-def _sdk_of_fields(value: Mapping[str, Any]) -> str | None:
-    """Tell the other requests and all responses."""
+        return _sdk_of_messages(value, items(value["messages"]))
     if any(key in value for key in _OPENAI_FIELDS) or is_mapping(value.get("prompt")):
         return "openai"
     if value.get("type") == "message" or is_list(value.get("content")):
         return "anthropic"
-    if _has_text_parts(value.get("candidates")):
+    contents = (
+        get(candidate, "content") for candidate in items(value.get("candidates"))
+    )
+    all_parts = (items(get(content, "parts")) for content in contents)
+    first_parts = next(filter(None, all_parts), [])
+    has_text_parts = all(isinstance(part, str) for part in first_parts)
+    if "text" in value or (first_parts and has_text_parts):
         return "stable"
-    if any(key in value for key in _GENAI_RESPONSE_KEYS):
-        return "stable" if "text" in value else "genai"
-    return "stable" if "text" in value else None
+    return "genai" if any(key in value for key in _GENAI_RESPONSE_KEYS) else None
 
 
 def _sdk_of_messages(request: Mapping[str, Any], messages: list[Any]) -> str:
+    objects = (m for m in messages if not isinstance(m, Mapping | Struct))
+    if (package := _package_of(next(objects, None))) is not None:
+        return package
     roles = {string_of(get(message, "role")) for message in messages}
+    contents = [get(message, "content") for message in messages]
+    calls = [get(message, "tool_calls", "function_call") for message in messages]
+    tools = items(request.get("tools"))
     is_sdk = (
         not roles.isdisjoint(_SDK_ROLES)
-        or any(map(_has_sdk_content, messages))
-        or (_STABLE_FIELDS.isdisjoint(request) and _has_sdk_fields(request))
+        or any(map(is_list, contents))
+        or any(
+            content is None and call is not None
+            for content, call in zip(contents, calls, strict=True)
+        )
     )
+    if not is_sdk and _STABLE_FIELDS.isdisjoint(request):
+        is_sdk = not _SDK_FIELDS.isdisjoint(request) or any(
+            key in tool for tool in tools if is_mapping(tool) for key in _TOOL_KEYS
+        )
     if not is_sdk or "model" in roles:
         return "stable"
-    if not roles.isdisjoint(_OPENAI_ROLES) or any(map(_has_calls, messages)):
+    has_calls = any(call is not None for call in calls)
+    if has_calls or not roles.isdisjoint(_OPENAI_ROLES):
         return "openai"
-    return "anthropic" if _is_for_anthropic(request, messages) else "openai"
-
-
-def _has_sdk_content(message: Any) -> bool:
-    content = get(message, "content")
-    return is_list(content) or (content is None and _has_calls(message))
-
-
-def _has_calls(message: Any) -> bool:
-    return get(message, "tool_calls", "function_call") is not None
-
-
-def _has_sdk_fields(request: Mapping[str, Any]) -> bool:
-    tools = items(request.get("tools"))
-    return not _SDK_FIELDS.isdisjoint(request) or any(
-        key in tool for tool in tools if is_mapping(tool) for key in _TOOL_KEYS
-    )
-
-
-def _is_for_anthropic(request: Mapping[str, Any], messages: list[Any]) -> bool:
-    blocks = (block for message in messages for block in items(get(message, "content")))
-    return (
+    blocks = (block for content in contents for block in items(content))
+    is_for_anthropic = (
         not _ANTHROPIC_FIELDS.isdisjoint(request)
         or _CLAUDE.match(string_of(request.get("model")) or "") is not None
-        or any(_is_anthropic_tool(tool) for tool in items(request.get("tools")))
+        or any(get(tool, "input_schema") is not None for tool in tools)
+        or any(_DATED.search(string_of(get(tool, "type")) or "") for tool in tools)
         or any(string_of(get(block, "type")) in _ANTHROPIC_BLOCKS for block in blocks)
     )
-
-
-def _is_anthropic_tool(tool: Any) -> bool:
-    is_typed = _DATED.search(string_of(get(tool, "type")) or "") is not None
-    return is_typed or get(tool, "input_schema") is not None
-
-
-def _has_text_parts(candidates: Any) -> bool:
-    """Tell stable candidates, with strings as parts, from those of google-genai."""
-    for candidate in items(candidates):
-        parts = get(get(candidate, "content"), "parts")
-        if is_list(parts) and parts:
-            return all(isinstance(part, str) for part in parts)
-    return False
-
-
-def _package_among(messages: list[Any]) -> str | None:
-    """Name the SDK of the first message that is an object."""
-    for message in messages:
-        if not isinstance(message, Mapping | Struct):
-            return _package_of(message)
-    return None
+    return "anthropic" if is_for_anthropic else "openai"
 
 
 def _package_of(value: object) -> str | None:

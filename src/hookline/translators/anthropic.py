@@ -81,16 +81,20 @@ class AnthropicTranslator(SdkTranslator):
         role, content = text_at(raw, "role", place), get(raw, "content")
         if content is None:
             raise unexpected(f"{place}.content", "a string or a list", None)
-        texts, others = self._read_blocks(content, f"{place}.content")
-        calls = any(kind.endswith(("tool_use", "tool_result")) for kind in others)
-        message = self._message(role, texts)
-        return Entry(raw, message, bool(others), calls, "tool_result" in others)
+        texts, other_types = self._read_blocks(content, f"{place}.content")
+        return Entry(
+            raw,
+            self._message(role, texts),
+            bool(other_types),
+            any(kind.endswith(("tool_use", "tool_result")) for kind in other_types),
+            "tool_result" in other_types,
+        )
 
     def _config(self, request: Any) -> dict[str, Any]:
         body = get(request, "extra_body")
-        sent = {key: get(body, *_SETTINGS[key]) for key in _BODY_SETTINGS}
-        found = {key: value for key, value in sent.items() if value is not None}
-        return found | super()._config(request)
+        config = {key: get(body, *_SETTINGS[key]) for key in _BODY_SETTINGS}
+        config |= super()._config(request)
+        return {key: setting for key, setting in config.items() if setting is not None}
 
     def _with_config(self, request: Any, key: str, value: Any) -> Any:
         if key not in _BODY_SETTINGS or get(request, *_SETTINGS[key]) is not None:
@@ -99,11 +103,11 @@ class AnthropicTranslator(SdkTranslator):
         return with_field(request, body or None, "extra_body")
 
     def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        found = get(request, "system")
-        if is_list(found):
+        system = get(request, "system")
+        if is_list(system):
             blocks = [{"type": "text", "text": text} for text in texts]
-            return with_field(request, [*found, *blocks], "system")
-        joined = "\n\n".join([*([found] if found else []), *texts])
+            return with_field(request, [*system, *blocks], "system")
+        joined = "\n\n".join([*([system] if system else []), *texts])
         return with_field(request, joined, "system")
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:

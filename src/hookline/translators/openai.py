@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import msgspec
@@ -113,10 +113,10 @@ class OpenAIApi(SdkTranslator):
     chunk_type = "a chunk or an event of openai"
 
     def _config(self, request: Any) -> dict[str, Any]:
-        found = super()._config(request)
-        if (stop := string_of(found.get("stopSequences"))) is not None:
-            found["stopSequences"] = [stop]
-        return found
+        config = super()._config(request)
+        if (stop := string_of(config.get("stopSequences"))) is not None:
+            config["stopSequences"] = [stop]
+        return config
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ``tool_choice`` of either API; unknown modes pass as text."""
@@ -139,17 +139,17 @@ class OpenAIApi(SdkTranslator):
             return choice
         tools = items(get(request, "tools"))
         kinds = {name: kind for kind, name in map(_kind_and_name, tools)}
-        chosen = [self._named_tool(name, kinds.get(name, "function")) for name in names]
+        chosen: list[dict[str, Any]] = []
+        for name in names:
+            kind = kinds.get(name, "function")
+            fields = {kind: {"name": name}} if self.nests_names else {"name": name}
+            chosen.append({"type": kind, **fields})
         if mode == "ANY" and len(chosen) == 1:
             return chosen[0]
         allowed = {"mode": choice, "tools": chosen}
         if self.nests_names:
             return {"type": _ALLOWED_TOOLS, _ALLOWED_TOOLS: allowed}
         return {"type": _ALLOWED_TOOLS, **allowed}
-
-    def _named_tool(self, name: str, kind: str) -> dict[str, Any]:
-        inner = {"name": name}
-        return {"type": kind, **({kind: inner} if self.nests_names else inner)}
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """Whether the API can restrict a call to the allowed names."""
@@ -159,16 +159,16 @@ class OpenAIApi(SdkTranslator):
         return assemble_openai(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
-        found = map(_kind_and_name, _namespace(tool) or [tool])
-        return [name for kind, name in found if name and kind in _NAMED_TOOLS]
+        functions = map(_kind_and_name, _namespace(tool) or [tool])
+        return [name for kind, name in functions if name and kind in _NAMED_TOOLS]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         inner = _namespace(tool)
         if inner is None:
             return super()._limited_tool(tool, names)
-        limited = [super(OpenAIApi, self)._limited_tool(one, names) for one in inner]
-        kept = [one for one in limited if one is not None]
-        return with_field(tool, kept, "tools") if kept else None
+        limited = [self._limited_tool(inner_tool, names) for inner_tool in inner]
+        limited = [inner_tool for inner_tool in limited if inner_tool is not None]
+        return with_field(tool, limited, "tools") if limited else None
 
     def _new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
         if usage is None:
@@ -210,20 +210,19 @@ class ResponsesTranslator(OpenAIApi):
     nests_names = False
 
     def _entries(self, request: Any) -> list[Entry]:
-        given = get(request, "input")
-        if isinstance(given, str):
-            text = str.__str__(given)
-            return [Entry(given, LLMMessage("user", text) if text else None)]
-        found = as_list(given, "input")
-        return [self._entry(raw, f"input[{at}]") for at, raw in enumerate(found)]
+        text = get(request, "input")
+        if not isinstance(text, str):
+            return super()._entries({"input": text})
+        message = LLMMessage("user", str.__str__(text)) if text else None
+        return [Entry(text, message)]
 
     def _entry(self, raw: Any, place: str) -> Entry:
         kind = text_or_none(get(as_record(raw, place), "type"), f"{place}.type")
         content = get(raw, "content")
         if _is_message(raw) or (kind is None and content is not None):
             role = text_at(raw, "role", place)
-            texts, others = self._read_blocks(content, f"{place}.content")
-            return Entry(raw, self._message(role, texts), bool(others))
+            texts, other_types = self._read_blocks(content, f"{place}.content")
+            return Entry(raw, self._message(role, texts), bool(other_types))
         is_result = (kind or "").endswith(_RESULT_SUFFIX)
         is_call = (kind or "").endswith(_CALL_SUFFIX)
         return Entry(raw, None, True, is_call or is_result, is_result)
@@ -238,13 +237,13 @@ class ResponsesTranslator(OpenAIApi):
         before = get(request, "input")
         if isinstance(before, str) and len(raws) == 1 and not added:
             return with_field(request, raws[0], "input")
-        made = [
+        history = [
             {"role": "user", "content": raw} if isinstance(raw, str) else raw
             for raw in raws
         ]
         if is_list(before):
-            made = _without_orphaned_reasoning(made, list(before))
-        return with_field(request, made, "input")
+            history = _without_orphaned_reasoning(history, list(before))
+        return with_field(request, history, "input")
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
         texts: list[str] = []
@@ -269,11 +268,31 @@ class ResponsesTranslator(OpenAIApi):
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
         first = first_candidate(candidates)
+        messages = filter(_is_message, items(get(base, "output")))
+        first_id = get(next(messages, None), "id")
         changes: dict[str, Any] = {
-            "output": [_new_message(first.content.parts, base)],
-            **_new_status(first.finish_reason),
-            **self._new_usage(usage, base),
+            "output": [
+                {
+                    "id": first_id or "msg_hookline",
+                    "type": "message",
+                    "role": "assistant",
+                    "status": "completed",
+                    "content": [
+                        {"type": "output_text", "text": text, "annotations": []}
+                        for text in first.content.parts
+                    ],
+                }
+            ]
         }
+        if first.finish_reason == "STOP":
+            changes |= {"status": "completed", "incomplete_details": None}
+        elif first.finish_reason is not None:
+            reason = own_name(_RESPONSES_REASONS, first.finish_reason)
+            changes["status"] = "incomplete"
+            changes["incomplete_details"] = {"reason": reason}
+        if usage is not None:
+            counts = self._new_usage(usage, base)["usage"]
+            changes["usage"] = {**_USAGE_DETAILS, **counts}
         fields = base if is_mapping(base) else getattr(base, "model_extra", None)
         if "output_text" in (fields or ()):
             # Some services repeat the text here.
@@ -284,10 +303,6 @@ class ResponsesTranslator(OpenAIApi):
             "tool_choice": "auto", "tools": [],
         }  # fmt: skip
         return rebuilt(lambda: responses_types().Response, base, changes, defaults)
-
-    def _new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
-        changed = super()._new_usage(usage, base)
-        return {key: {**_USAGE_DETAILS, **counts} for key, counts in changed.items()}
 
 
 def _is_message(item: Any) -> bool:
@@ -318,29 +333,6 @@ def _without_orphaned_reasoning(items: list[Any], before: Sequence[Any]) -> list
             and (after is None or get(after, "role") not in (None, "assistant"))
         )
     ]
-
-
-def _new_message(texts: list[str], base: Any) -> dict[str, Any]:
-    output = items(get(base, "output"))
-    messages = [one for one in output if _is_message(one)]
-    return {
-        "id": (get(messages[0], "id") if messages else None) or "msg_hookline",
-        "type": "message",
-        "role": "assistant",
-        "status": "completed",
-        "content": [
-            {"type": "output_text", "text": text, "annotations": []} for text in texts
-        ],
-    }
-
-
-def _new_status(reason: str | None) -> dict[str, Any]:
-    if reason is None:
-        return {}
-    if reason == "STOP":
-        return {"status": "completed", "incomplete_details": None}
-    details = {"reason": own_name(_RESPONSES_REASONS, reason)}
-    return {"status": "incomplete", "incomplete_details": details}
 
 
 _RESPONSES = ResponsesTranslator()
@@ -374,64 +366,74 @@ class OpenAITranslator(OpenAIApi):
     def _entry(self, raw: Any, place: str) -> Entry:
         role = text_at(raw, "role", place)
         content = get(raw, "content")
-        texts, others = self._read_blocks(content, f"{place}.content")
+        texts, other_types = self._read_blocks(content, f"{place}.content")
         if role in _RESULT_ROLES:
             return Entry(raw, has_others=True, has_calls=True, has_results=True)
-        calls = bool(get(raw, "tool_calls") or get(raw, "function_call"))
-        has_others = calls or bool(others or get(raw, "refusal") or get(raw, "audio"))
-        return Entry(raw, self._message(role, texts), has_others, calls)
+        has_calls = bool(get(raw, "tool_calls") or get(raw, "function_call"))
+        fields = (get(raw, name) for name in ("refusal", "audio"))
+        has_others = has_calls or bool(other_types) or any(fields)
+        return Entry(raw, self._message(role, texts), has_others, has_calls)
 
     def _without_service_fields(self, request: Any, names: Collection[str]) -> Any:
         request = with_field(request, None, "web_search_options")
         functions = get(request, "functions")  # the old field for tools
         if functions is None:
             return request
-        kept = [one for one in items(functions) if string_of(get(one, "name")) in names]
-        if not kept:
+        allowed = [
+            function
+            for function in items(functions)
+            if string_of(get(function, "name")) in names
+        ]
+        if not allowed:
             request = with_field(request, None, "function_call")
-        return with_field(request, kept or None, "functions")
+        return with_field(request, allowed or None, "functions")
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
-        choices = as_list(get(response, "choices"), "choices")
-        return [self._choice(one, f"choices[{at}]") for at, one in enumerate(choices)]
-
-    def _choice(self, choice: Any, place: str) -> LLMCandidate:
-        message = get(as_record(choice, place), "message")
-        content = get(as_record(message, f"{place}.message"), "content")
-        texts, _ = self._read_blocks(content, f"{place}.message.content")
-        return self._candidate(
-            [text for text in texts if text],
-            get(choice, "finish_reason"),
-            whole_number(get(choice, "index")),
-        )
+        candidates: list[LLMCandidate] = []
+        for at, choice in enumerate(as_list(get(response, "choices"), "choices")):
+            place = f"choices[{at}]"
+            message = get(as_record(choice, place), "message")
+            content = get(as_record(message, f"{place}.message"), "content")
+            texts, _ = self._read_blocks(content, f"{place}.message.content")
+            reason, index = get(choice, "finish_reason"), get(choice, "index")
+            texts = [text for text in texts if text]
+            candidates.append(self._candidate(texts, reason, whole_number(index)))
+        return candidates
 
     def _calls(self, response: Any) -> list[str]:
-        choices = items(get(response, "choices"))
-        messages = [get(choice, "message") for choice in choices]
-        calls = [call for one in messages for call in items(get(one, "tool_calls"))]
-        functions = [get(call, "function", "custom") for call in calls]
-        older = [get(one, "function_call") for one in messages]
-        functions += [call for call in older if call is not None]
+        functions: list[Any] = []
+        for choice in items(get(response, "choices")):
+            message = get(choice, "message")
+            calls = items(get(message, "tool_calls"))
+            functions += [get(call, "function", "custom") for call in calls]
+            if (older_call := get(message, "function_call")) is not None:
+                functions.append(older_call)
         return [str(get(function, "name")) for function in functions]
 
     def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        pairs = zip_longest(candidates, items(get(base, "choices")))
-        choices = [self._new_choice(new, before) for new, before in pairs if new]
+        old_choices = items(get(base, "choices"))
+        choices: list[dict[str, Any]] = []
+        for candidate, old in zip(
+            candidates, chain(old_choices, repeat(None)), strict=False
+        ):
+            reason = self._own_reason(
+                candidate.finish_reason, get(old, "finish_reason")
+            )
+            text = "".join(candidate.content.parts)
+            message = {"role": "assistant", "content": text, "refusal": None}
+            choices.append(
+                {
+                    "finish_reason": reason,
+                    "index": candidate.index,
+                    "logprobs": None,
+                    "message": message,
+                }
+            )
         defaults = {
             "id": "chatcmpl-hookline", "object": "chat.completion", "model": "",
             "created": int(time.time()), "usage": None,
         }  # fmt: skip
         changes = {"choices": choices, **self._new_usage(usage, base)}
         return rebuilt(lambda: chat_types().ChatCompletion, base, changes, defaults)
-
-    def _new_choice(self, candidate: LLMCandidate, before: Any) -> dict[str, Any]:
-        text = "".join(candidate.content.parts)
-        before = get(before, "finish_reason")
-        return {
-            "finish_reason": self._own_reason(candidate.finish_reason, before),
-            "index": candidate.index,
-            "logprobs": None,
-            "message": {"role": "assistant", "content": text, "refusal": None},
-        }

@@ -6,6 +6,7 @@ Hooks do not see fields that the shape does not have, and these are kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -67,11 +68,32 @@ class StableTranslator(HookTranslator):
             raise unexpected(
                 "request.messages", f"a list ({_OTHER_SDK})", fields.get("messages")
             )
-        found = enumerate(fields["messages"])
+        messages: list[LLMMessage] = []
+        for at, message in enumerate(fields["messages"]):
+            place = f"request.messages[{at}]"
+            if isinstance(message, LLMMessage):
+                messages.append(message)
+                continue
+            if not is_mapping(message):
+                raise unexpected(place, f"an object ({_OTHER_SDK})", message)
+            role = text_at(message, "role", place)
+            content = string_of(message.get("content"))
+            if content is None:
+                raise unexpected(
+                    f"{place}.content",
+                    f"a string ({_OTHER_SDK})",
+                    message.get("content"),
+                )
+            extra = {k: v for k, v in message.items() if k not in ("role", "content")}
+            messages.append(
+                MessageWithExtra(role, content, extra)
+                if extra
+                else LLMMessage(role, content)
+            )
         config, tools = fields.get("config"), fields.get("toolConfig")
         return LLMRequest(
             string_of(fields.get("model")) or "",
-            [_message(one, f"request.messages[{at}]") for at, one in found],
+            messages,
             dict(config) if isinstance(config, Mapping) else None,
             self.to_hook_tool_config(tools) if is_mapping(tools) else None,
         )
@@ -87,14 +109,14 @@ class StableTranslator(HookTranslator):
         parts = request_parts(hook_request, hook_name)
         base: dict[str, Any] = {}
         if base_request is not None:
-            seen = self.to_hook_llm_request(base_request)
+            before = self.to_hook_llm_request(base_request)
             base = _fields(base_request, "request")
             if messages := messages_of(parts):
-                origins = align(seen.messages, messages)
-                olds = [to_wire(message) for message in seen.messages]
+                origins = align(before.messages, messages)
+                old_messages = [to_wire(message) for message in before.messages]
                 parts["messages"] = [
-                    {**({} if at is None else olds[at]), **new}
-                    for at, new in zip(origins, parts["messages"], strict=True)
+                    {**({} if at is None else old_messages[at]), **message}
+                    for at, message in zip(origins, parts["messages"], strict=True)
                 ]
         for key in ("config", "toolConfig"):
             if key in parts and is_mapping(base.get(key)):
@@ -106,13 +128,26 @@ class StableTranslator(HookTranslator):
         fields = _fields(response, "response")
         if "text" not in fields and "candidates" not in fields:
             raise unexpected("response", "an object with text or candidates", response)
-        found = as_list(fields.get("candidates"), "response.candidates")
-        candidates = [
-            _candidate(one, f"response.candidates[{at}]")
-            for at, one in enumerate(found)
-        ]
+        candidates: list[LLMCandidate] = []
+        listed = as_list(fields.get("candidates"), "response.candidates")
+        for at, candidate in enumerate(listed):
+            place = f"response.candidates[{at}]"
+            content = get(as_record(candidate, place), "content") or {}
+            parts = as_list(get(as_record(content, place), "parts"), f"{place}.parts")
+            texts = [text_or_none(part, f"{place}.parts") or "" for part in parts]
+            candidates.append(
+                LLMCandidate(
+                    LLMContent(string_of(get(content, "role")) or "model", texts),
+                    string_of(get(candidate, "finishReason")),
+                    whole_number(get(candidate, "index")),
+                    read_ratings(get(candidate, "safetyRatings")),
+                )
+            )
         text = text_or_none(fields.get("text"), "response.text")
-        return with_text(LLMResponse(candidates, text, _usage(fields)))
+        counts, usage = fields.get("usageMetadata"), None
+        if isinstance(counts, Mapping):
+            usage = LLMUsage(*(whole_number(counts.get(name)) for name in _COUNTS))
+        return with_text(LLMResponse(candidates, text, usage))
 
     def from_hook_llm_response(
         self,
@@ -123,16 +158,20 @@ class StableTranslator(HookTranslator):
     ) -> Any:
         """Apply a hook's changes; text and candidates stay the same text."""
         parts = response_parts(hook_response, hook_name)
-        seen, base = LLMResponse([]), dict[str, Any]()
+        before, base = LLMResponse([]), dict[str, Any]()
         if base_response is not None:
-            seen = _with_candidate(self.to_hook_llm_response(base_response))
+            before = self.to_hook_llm_response(base_response)
             base = _fields(base_response, "response")
-        texts = [one.content.parts for one in new_candidates(parts, seen)]
-        given = parts.get("candidates") or base.get("candidates") or []
-        if texts != [one.content.parts for one in seen.candidates]:
+            if before.text and not before.candidates:
+                candidate = LLMCandidate(LLMContent("model", [before.text]))
+                before = LLMResponse([candidate], before.text)
+        candidates = new_candidates(parts, before)
+        texts = [candidate.content.parts for candidate in candidates]
+        if texts != [candidate.content.parts for candidate in before.candidates]:
+            old_candidates = parts.get("candidates") or base.get("candidates") or []
+            pairs = zip(texts, chain(old_candidates, repeat({})), strict=False)
             parts["candidates"] = [
-                _with_texts(given[at] if at < len(given) else {}, found)
-                for at, found in enumerate(texts)
+                _with_texts(old, new_texts) for new_texts, old in pairs
             ]
         if texts:
             parts["text"] = "".join(texts[0])
@@ -169,11 +208,11 @@ class StableTranslator(HookTranslator):
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
         """Join the texts of partial stable responses."""
-        found = [self.to_hook_llm_response(chunk) for chunk in chunks]
-        if not found:
+        responses = [self.to_hook_llm_response(chunk) for chunk in chunks]
+        if not responses:
             raise TranslationError("chunks: expected at least one, got none")
-        text = "".join(chunk.text or "" for chunk in found)
-        whole = to_wire(found[-1])
+        text = "".join(response.text or "" for response in responses)
+        whole = to_wire(responses[-1])
         first = whole["candidates"][0] if whole["candidates"] else {"index": 0}
         candidates = [_with_texts(first, [text]), *whole["candidates"][1:]]
         return {**whole, "text": text, "candidates": candidates}
@@ -188,55 +227,15 @@ def _fields(value: Any, place: str) -> dict[str, Any]:
     return {key: item for key, item in value.items() if item is not None}
 
 
-def _message(value: Any, place: str) -> LLMMessage:
-    if isinstance(value, LLMMessage):
-        return value
-    if not is_mapping(value):
-        raise unexpected(place, f"an object ({_OTHER_SDK})", value)
-    role, content = text_at(value, "role", place), string_of(value.get("content"))
-    if content is None:
-        given = value.get("content")
-        raise unexpected(f"{place}.content", f"a string ({_OTHER_SDK})", given)
-    extra = {key: one for key, one in value.items() if key not in ("role", "content")}
-    return (
-        MessageWithExtra(role, content, extra) if extra else LLMMessage(role, content)
-    )
-
-
-def _usage(fields: dict[str, Any]) -> LLMUsage | None:
-    usage = fields.get("usageMetadata")
-    if not isinstance(usage, Mapping):
-        return None
-    return LLMUsage(*(whole_number(usage.get(name)) for name in _COUNTS))
-
-
-def _candidate(value: Any, place: str) -> LLMCandidate:
-    content = as_record(get(as_record(value, place), "content") or {}, place)
-    parts = as_list(get(content, "parts"), f"{place}.parts")
-    texts = [text_or_none(part, f"{place}.parts") or "" for part in parts]
-    return LLMCandidate(
-        LLMContent(string_of(get(content, "role")) or "model", texts),
-        string_of(get(value, "finishReason")),
-        whole_number(get(value, "index")),
-        read_ratings(get(value, "safetyRatings")),
-    )
-
-
-def _with_candidate(response: LLMResponse) -> LLMResponse:
-    """Make one of the text, in a response that has nothing else."""
-    if response.candidates or not response.text:
-        return response
-    candidate = LLMCandidate(LLMContent("model", [response.text]))
-    return msgspec.structs.replace(response, candidates=[candidate])
-
-
 def _with_texts(candidate: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:
     return {**candidate, "content": {"role": "model", "parts": texts}}
 
 
-def _changed(given: Any, base: dict[str, Any], parts: dict[str, Any], kind: Any) -> Any:
+def _changed(
+    original: Any, base: dict[str, Any], parts: dict[str, Any], kind: Any
+) -> Any:
     changes = {k: new for k, new in parts.items() if not same_json(base.get(k), new)}
-    if given is not None and not changes:
-        return given
+    if original is not None and not changes:
+        return original
     merged = {**base, **changes}
-    return msgspec.convert(merged, kind) if isinstance(given, Struct) else merged
+    return msgspec.convert(merged, kind) if isinstance(original, Struct) else merged
