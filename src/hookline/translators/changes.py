@@ -58,16 +58,16 @@ class RequestChanges(Struct, frozen=True, kw_only=True):
         changed: list[T] = []
         at = -1
         for item in items:
-            kept: T | None = item
+            edited: T | None = item
             if text_of(item):
                 at += 1
                 changed += map(make, self.inserted.get(at, ()))
                 if at in self.edited:
-                    kept = edit(item, self.edited[at])
+                    edited = edit(item, self.edited[at])
                 elif at in self.removed:
-                    kept = edit(item, None)
-            if kept is not None:
-                changed.append(kept)
+                    edited = edit(item, None)
+            if edited is not None:
+                changed.append(edited)
         return changed + [make(message) for message in self.appended]
 
 
@@ -84,12 +84,12 @@ def request_changes(before: LLMRequest, after: LLMRequest) -> RequestChanges:
         if message.content != before.messages[at].content:
             edited[at] = message.content
     old, new = before.config or {}, after.config or {}
-    kept = {at for at in origins if at is not None}
+    present = set(origins)
     return RequestChanges(
         edited=dict(sorted(edited.items())),
         appended=inserted.pop(len(before.messages), []),
         inserted=dict(sorted(inserted.items())),
-        removed=[at for at in range(len(before.messages)) if at not in kept],
+        removed=[at for at in range(len(before.messages)) if at not in present],
         config={
             key: new.get(key) for key in {**old, **new} if old.get(key) != new.get(key)
         },

@@ -152,22 +152,22 @@ class GenAITranslator(SdkTranslator):
             role = text_or_none(get(raw, "role"), f"{place}.role") or role
             place = f"{place}.parts"
         text = ""
-        others: list[Any] = []
+        other_parts: list[Any] = []
         for at, part in enumerate(parts):
             if self._is_text(part):
                 text += _text(part, place)
             elif isinstance(part, _NO_PARTS):
                 raise unexpected(f"{place}[{at}]", "a Part", part)
             else:
-                others.append(part)
+                other_parts.append(part)
         has_calls, has_results = (
-            any(_field(part, name) is not None for part in others for name in kinds)
-            for kinds in (_CALLS, _RESULTS)
+            any(_field(part, key) is not None for part in other_parts for key in keys)
+            for keys in (_CALLS, _RESULTS)
         )
         return Entry(
             raw,
             LLMMessage(role, text) if text else None,
-            bool(others),
+            bool(other_parts),
             has_calls or has_results,
             has_results,
         )
@@ -314,7 +314,11 @@ class GenAITranslator(SdkTranslator):
             # A callable, or an MCP session, whose calls pass the hooks one by one.
             return tool if all(name in names for name in self._names_in(tool)) else None
         functions = items(_field(tool, _DECLARATIONS))
-        allowed = [one for one in functions if string_of(get(one, "name")) in names]
+        allowed = [
+            function
+            for function in functions
+            if string_of(get(function, "name")) in names
+        ]
         other_keys = [key for key in dict(tool) if key not in _spellings(_DECLARATIONS)]
         if not allowed:
             return None

@@ -232,15 +232,16 @@ def _tool_config(parts: dict[str, Any]) -> HookToolConfig:
     return HookToolConfig("NONE" if names == [] else mode, names)
 
 
-def _read(
-    name: str, value: Struct | Mapping[str, Any], hook_name: str | None
-) -> dict[str, Any]:
+def _read(name: str, value: Any, hook_name: str | None) -> dict[str, Any]:
     """Read a part of an output: an invalid value is ignored by itself, and logged."""
+    if not isinstance(value, Struct | Mapping):
+        kind = type(value).__name__
+        raise TranslationError(f"hook output: expected an object, got {kind}")
     try:
-        given = as_plain(_as_dict(value))
+        wire = as_plain(to_wire(value) if isinstance(value, Struct) else dict(value))
     except EncodingError as error:
         raise TranslationError(f"{name}: {error}") from error
-    parts, warnings = read_part(name, given)
+    parts, warnings = read_part(name, wire)
     hook = f"hook {hook_name!r}" if hook_name else "a hook"
     for warning in warnings:
         logger.warning("%s returned %s", hook, warning)
@@ -261,13 +262,3 @@ def with_text(response: LLMResponse) -> LLMResponse:
     if response.text is None and parts:
         return msgspec.structs.replace(response, text="".join(parts))
     return response
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    if isinstance(value, Struct):
-        return to_wire(value)
-    if not isinstance(value, Mapping):
-        raise TranslationError(
-            f"hook output: expected an object, got {type(value).__name__}"
-        )
-    return dict(value)

@@ -223,8 +223,8 @@ def _extend(target: dict[str, Any], piece: dict[str, Any]) -> None:
                 if whole_number(index) is None:
                     entries.append(item)
                     continue
-                begun = (e for e in reversed(entries) if get(e, "index") == index)
-                if (entry := next(begun, None)) is None:
+                same_index = (e for e in reversed(entries) if get(e, "index") == index)
+                if (entry := next(same_index, None)) is None:
                     entries.append(entry := {})
                 _extend(entry, item)
         elif isinstance(value, str) and key not in _COMPLETE:

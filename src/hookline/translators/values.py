@@ -36,10 +36,10 @@ def is_record(value: Any) -> bool:
 def get(value: Any, *names: str) -> Any:
     """Read the first field of these names that is set; None if none is."""
     for name in names:
-        found = value.get(name) if is_mapping(value) else getattr(value, name, None)
+        field = value.get(name) if is_mapping(value) else getattr(value, name, None)
         # The SDKs mark an argument that was not given with an object of their own.
-        if found is not None and type(found).__name__ not in _NOT_GIVEN_TYPES:
-            return found
+        if field is not None and type(field).__name__ not in _NOT_GIVEN_TYPES:
+            return field
     return None
 
 
@@ -47,19 +47,18 @@ def with_field(value: Any, new: Any, *names: str) -> Any:
     """Copy a record with one field changed, in the spelling it uses; None removes."""
     if not is_mapping(value):
         return value.model_copy(update={names[0]: new})
-    used = [n for n in names if get(value, n) is not None]
-    name = next((n for n in (*used, *names) if n in value), _spelling(value, names))
-    if new is None and name not in value:
+    set_names = [name for name in names if get(value, name) is not None]
+    name = next((name for name in (*set_names, *names) if name in value), None)
+    if name is None and new is None:
         return value
     if new is None:
         return {key: item for key, item in value.items() if key != name}
+    if name is None:
+        keys = [key for key in value if isinstance(key, str)]
+        has_snake_case = any("_" in key for key in keys)
+        is_camel = not has_snake_case and any(not key.islower() for key in keys)
+        name = names[-1] if is_camel and not names[-1].islower() else names[0]
     return {**value, name: new}
-
-
-def _spelling(value: Mapping[Any, Any], names: tuple[str, ...]) -> str:
-    keys = [key for key in value if isinstance(key, str)]
-    camel = any(not key.islower() for key in keys) and not any("_" in k for k in keys)
-    return names[-1] if camel and not names[-1].islower() else names[0]
 
 
 def as_record(value: Any, place: str) -> Any:
