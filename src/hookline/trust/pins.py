@@ -206,10 +206,13 @@ class NamedPaths:
         """A module or package of the project, and the packages around it."""
         if not stem.startswith(f"{self._project}/"):
             return
-        for path in (f"{stem}.py", f"{stem}/__main__.py", f"{stem}/__init__.py"):
-            self._add_path(path, Role.CODE)
+        paths = [f"{stem}.py", f"{stem}/__main__.py", f"{stem}/__init__.py"]
         while (stem := os.path.dirname(stem)) != self._project:  # noqa: PTH120
-            self._add_path(f"{stem}/__init__.py", Role.CODE)
+            paths.append(f"{stem}/__init__.py")
+        for path in paths:
+            self._add_path(path, Role.CODE)
+        # By the names of its packages, too: from the folder that Python is run in.
+        self._add_imports(filter(os.path.isfile, paths), self._folders_around)
 
     def _add_shadowing(self, folder: str) -> None:
         """The modules in a folder that Python takes before its own."""
@@ -230,11 +233,11 @@ class NamedPaths:
         files = list(filter(os.path.isfile, paths))
         self.roles |= dict.fromkeys(files or _installed_files(module), Role.CODE)
 
-        def search(importer: str) -> list[str]:
-            above = folders_above(os.path.dirname(importer))  # noqa: PTH120
-            return [*folders, *(f for f in above if is_within(f, self._project))]
+        self._add_imports(files, lambda path: (*folders, *self._folders_around(path)))
 
-        self._add_imports(files, search)
+    def _folders_around(self, path: str) -> list[str]:
+        above = folders_above(os.path.dirname(path))  # noqa: PTH120
+        return [folder for folder in above if is_within(folder, self._project)]
 
     def _add_imports(
         self,
