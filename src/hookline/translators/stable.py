@@ -5,6 +5,7 @@ Hooks do not see fields that the shape does not have, and these are kept.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, repeat
 from typing import Any
@@ -207,15 +208,27 @@ class StableTranslator(HookTranslator):
         return request
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Join the texts of partial stable responses."""
+        """Join the texts of partial stable responses, those of each candidate."""
         responses = [self.to_hook_llm_response(chunk) for chunk in chunks]
         if not responses:
             raise TranslationError("chunks: expected at least one, got none")
-        text = "".join(response.text or "" for response in responses)
-        whole = to_wire(responses[-1])
-        first = whole["candidates"][0] if whole["candidates"] else {"index": 0}
-        candidates = [_with_texts(first, [text]), *whole["candidates"][1:]]
-        return {**whole, "text": text, "candidates": candidates}
+        candidates: dict[int, dict[str, Any]] = {}
+        texts: dict[int, str] = defaultdict(str)
+        for response in responses:
+            partial_candidates = to_wire(response)["candidates"] or [{"index": 0}]
+            for at, candidate in enumerate(partial_candidates):
+                index = candidate.get("index", at)
+                candidates[index] = {**candidates.get(index, {}), **candidate}
+                if at == 0:
+                    texts[index] += response.text or ""
+                else:
+                    texts[index] += "".join(candidate["content"]["parts"])
+        indexes = sorted(candidates)
+        return {
+            **to_wire(responses[-1]),
+            "text": texts[indexes[0]],
+            "candidates": [_with_texts(candidates[at], [texts[at]]) for at in indexes],
+        }
 
 
 def _fields(value: Any, place: str) -> dict[str, Any]:
