@@ -19,11 +19,10 @@ from hookline.agent import (
     ToolOutcome,
     fire_before_tool_selection_hook,
 )
-from hookline.agent import ToolResult as HookedResult
 from hookline.errors import MissingExtraError
 from hookline.protocol.values import encode
 
-from .kit import Sessions, joined
+from .kit import Sessions, joined, shown_result
 
 try:
     import mcp_types as mcp
@@ -118,7 +117,13 @@ class HooklineMiddleware(Middleware):
         if not isinstance(result, ToolResult):
             await self._sessions.default.warn_ineffective("FastMCP", _IN_TASKS)
             return result  # type: ignore[no-any-return] # as the server passes it on
-        return _after(result, await call.finish(_shown(result)))
+        blocks = [b.model_dump(mode="json", exclude_none=True) for b in result.content]
+        structured = result.structured_content
+        metadata = None if structured is None else {"structuredContent": structured}
+        hooked_result = shown_result(
+            blocks, is_error=result.is_error, metadata=metadata
+        )
+        return _after(result, await call.finish(hooked_result))
 
     async def _begin_tool(self, context: CallContext) -> HookedToolCall:
         server = context.fastmcp_context
@@ -213,20 +218,6 @@ def _is_accepted(answers: Mapping[str, Any], confirmation: Confirmation) -> bool
 async def _is_accepted_now(context: Context, confirmation: Confirmation) -> bool:
     answer = await context.elicit(_question(confirmation), bool)
     return answer.action == "accept" and answer.data is True
-
-
-def _shown(result: ToolResult) -> HookedResult:
-    """What AfterTool hooks see: the text, or all blocks where there are others."""
-    content = result.content
-    texts = [block.text for block in content if block.type == "text"]
-    text = "\n".join(texts)
-    blocks = [block.model_dump(mode="json", exclude_none=True) for block in content]
-    structured = result.structured_content
-    return HookedResult(
-        llm_content=text if len(texts) == len(blocks) else blocks,
-        metadata=None if structured is None else {"structuredContent": structured},
-        error=text or "the tool failed" if result.is_error else None,
-    )
 
 
 def _after(result: ToolResult, outcome: ToolOutcome) -> ToolResult:

@@ -13,6 +13,7 @@ from hookline.agent import (
     HookedRun,
     ModelOutcome,
     Session,
+    ToolResult,
     session_of,
 )
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
@@ -135,6 +136,19 @@ def must_call_tool(call: HookedModelCall) -> bool:
     """Whether hooks want the model to call one of its tools."""
     tool_config = call.request.get("toolConfig") or {}
     return tool_config.get("mode") == "ANY"
+
+
+def shown_result(
+    blocks: list[dict[str, Any]], *, is_error: bool, metadata: Any = None
+) -> ToolResult:
+    """What AfterTool hooks see of a result: its text, or blocks if some are no text."""
+    texts = [block["text"] for block in blocks if "text" in block]
+    text = "\n".join(texts)
+    return ToolResult(
+        llm_content=text if len(texts) == len(blocks) else blocks,
+        metadata=metadata,
+        error=(text or "the tool failed") if is_error else None,
+    )
 
 
 def joined(additions: Iterable[str]) -> str:

@@ -272,10 +272,11 @@ def _turn(session: Session, state: Any) -> HookedTurn:
 
 async def _begin(session: Session, state: State) -> Update:
     await session.warn_ineffective("LangChain", INEFFECTIVE)
-    prompts, agent_type = _prompts(state["messages"]), _subagent_type()
-    if agent_type is None:
+    prompts, caller, name = _prompts(state["messages"]), _caller.get(), _agent_name()
+    if caller is None:
         turn = await session.begin_turn(_text(*prompts))
     else:
+        agent_type = name if name and name != caller.agent else caller.tool
         turn = await session.begin_subagent(agent_type, _text(*prompts))
     if turn.refused:
         # No later turn of the thread may send the prompt to the model either.
@@ -644,14 +645,6 @@ def _decision(tool_call: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
 
 
 _SCRATCHPAD = "__pregel_scratchpad"
-
-
-def _subagent_type() -> str | None:
-    """The name of the agent that starts here, or of its tool; None outside of tools."""
-    caller, name = _caller.get(), _agent_name()
-    if caller is None:
-        return None
-    return caller.tool if name in (None, caller.agent) else name
 
 
 def _agent_name() -> str | None:

@@ -170,10 +170,8 @@ class _Run:
         origin = sdk_tool.get_function_tool_origin(tool)
         server = origin and origin.mcp_server_name
         mcp = {"server_name": server, "tool_name": tool.name} if server else None
-        tool_input = _input_of(arguments)
-        return await self.run.begin_tool(
-            tool.name, tool_input, mcp_context=mcp, **options
-        )
+        options["mcp_context"] = mcp
+        return await self.run.begin_tool(tool.name, _input_of(arguments), **options)
 
     async def admitted(
         self, tool: FunctionTool, ctx: ToolContext[Any], arguments: str
@@ -187,11 +185,6 @@ class _Run:
         # The SDK makes a call that hooks ask about only after a person's approval.
         approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id)
         return await self.begin_tool(tool, arguments, confirm=approved or None)
-
-    async def begin_subagent(self, name: str, prompt: str, call_id: str) -> _Run:
-        turn = await self.session.begin_subagent(name, prompt, agent_id=call_id)
-        added = [_user_item(text) for text in turn.additions]
-        return _Run(self.session, turn, inserted=added)
 
     def stop_with(self, turn: HookedTurn) -> str:
         """The reason of a subagent that hooks refused; their stop is that of all."""
@@ -268,9 +261,8 @@ class _Hooks:
         """A handoff that obeys hooks, to a hooked agent."""
         if hasattr(target, "hookline"):
             return target
-        plain = (
-            target if isinstance(target, Handoff) else sdk.handoff(self.agent(target))
-        )
+        is_handoff = isinstance(target, Handoff)
+        plain = target if is_handoff else sdk.handoff(self.agent(target))
         hooked: Any = copy.copy(plain)
 
         async def invoke(ctx: RunContextWrapper[Any], arguments: str) -> Any:
@@ -295,20 +287,17 @@ class _Hooks:
 
     def guard(self, options: RunConfig | dict[str, Any] | None) -> RunConfig:
         """A run config whose models obey hooks."""
-        config = (
-            RunConfig(**options or {})
-            if not isinstance(options, RunConfig)
-            else options
-        )
+        config = RunConfig() if options is None else options
+        if isinstance(config, dict):
+            config = RunConfig(**config)
         provider = config.model_provider
         if not isinstance(provider, _HookedProvider):
             provider = _HookedProvider(provider, self.run)
-        filtered = _unless_refused(config.handoff_input_filter)
         return replace(
             config,
             model=self.model(config.model),
             model_provider=provider,
-            handoff_input_filter=filtered,
+            handoff_input_filter=_unless_refused(config.handoff_input_filter),
         )
 
     def copied(self, value: Any, mixin: type) -> Any:
@@ -347,9 +336,7 @@ class _Hooks:
             memory = getattr(options.get("session"), "session_id", None)
         except ValueError:  # OpenAI's own have an id after their first request
             memory = None
-        config = options.get("run_config")
-        group = config.get("group_id") if isinstance(config, dict) else None
-        group = getattr(config, "group_id", group)
+        group = options["run_config"].group_id
         conversation_id = options.get("conversation_id") or memory or group
         return self.session.view(conversation_id) if conversation_id else self.session
 
@@ -590,7 +577,11 @@ async def _run_subagent(
     nested = run.paused.pop(call_id, None)
     if nested is None:
         prompt = str(_input_of(arguments).get("input", arguments))
-        nested = await run.begin_subagent(agent.name, prompt, call_id)
+        subagent = await run.session.begin_subagent(
+            agent.name, prompt, agent_id=call_id
+        )
+        nested = _Run(run.session, subagent)
+        nested.inserted = [_user_item(text) for text in subagent.additions]
     turn = cast("HookedTurn", nested.run)
     ctx.run_config = hooks.guard(ctx.run_config)
     while not turn.refused:
@@ -737,7 +728,7 @@ class _HookedModel(_Wrapper, Model):
         call = await self._begin(*args, **kwargs)
         if call.answer is not None:
             return sdk.ModelResponse(call.answer, sdk.Usage(), None)
-        response = await call.model.get_response(**call.given)
+        response = await call.model.get_response(**call.arguments)
         return replace(response, output=await call.finish(response.output))
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
@@ -747,7 +738,7 @@ class _HookedModel(_Wrapper, Model):
             for event in _stream_of(_response_with(call.answer)):
                 yield event
             return
-        stream = call.model.stream_response(**call.given)
+        stream = call.model.stream_response(**call.arguments)
         try:
             async for event in stream:
                 for shown_event in await call.shown(event):
@@ -780,7 +771,7 @@ class _ModelCall:
 
     def __init__(self, hooked: _HookedModel, arguments: dict[str, Any]) -> None:
         self.run, self.hooked, self.model = hooked.run(), hooked, hooked.inner
-        self.given = arguments  # the arguments for the model, after the hooks
+        self.arguments = arguments  # for the model, after the hooks
         self.answer: list[Any] | None = None  # of hooks, in the model's place
         # What is offered is not all that the SDK would run.
         self._handoffs = arguments["handoffs"]
@@ -791,84 +782,65 @@ class _ModelCall:
 
     async def begin(self) -> None:
         """Fire the hooks before the call, and apply what they say."""
-        self._insert()
-        request = self._request()
-        names = [tool["name"] for tool in request["tools"]]
-        call = self._call = await self.run.run.begin_model(
-            request, available_tools=names, translator=_TRANSLATOR
+        arguments, run = self.arguments, self.run
+        if run.inserted:
+            items = sdk.ItemHelpers.input_to_new_input_list(arguments["input"])
+            run.insert_at = len(items) if run.insert_at is None else run.insert_at
+            items[run.insert_at : run.insert_at] = run.inserted
+            arguments["input"] = items
+        model_name, settings = getattr(self.model, "model", ""), _SETTINGS.items()
+        offered = [tool.name for tool in arguments["tools"]]
+        offered += [handoff.tool_name for handoff in arguments["handoffs"]]
+        values = {k: getattr(arguments["model_settings"], v) for k, v in settings}
+        # The call as a request of the Responses API.
+        request = {
+            "model": model_name if isinstance(model_name, str) else "",
+            "input": arguments["input"],
+            "tools": [{"type": "function", "name": name} for name in offered],
+            **{k: v for k, v in values.items() if isinstance(v, str | float | int)},
+        }
+        call = self._call = await run.run.begin_model(
+            request, available_tools=offered, translator=_TRANSLATOR
         )
         if (answer := answer_of(call)) is not None:
             self.answer = self._said(answer)
             return
-        self._apply(request, call.request)
-        self._restrict(call.allowed_names)
-        self._holds_all = await self.run.session.has_hooks("AfterModel")
-        self._holds_calls = await self.run.session.has_hooks("BeforeTool")
+        self._apply(request, call)
+        self._holds_all = await run.session.has_hooks("AfterModel")
+        self._holds_calls = await run.session.has_hooks("BeforeTool")
 
-    def _insert(self) -> None:
-        run = self.run
-        if run.inserted:
-            items = sdk.ItemHelpers.input_to_new_input_list(self.given["input"])
-            run.insert_at = len(items) if run.insert_at is None else run.insert_at
-            items[run.insert_at : run.insert_at] = run.inserted
-            self.given["input"] = items
-
-    def _request(self) -> dict[str, Any]:
-        """The call as a request of the Responses API."""
-        arguments, name = self.given, getattr(self.model, "model", "")
-        offered = [tool.name for tool in arguments["tools"]]
-        offered += [handoff.tool_name for handoff in arguments["handoffs"]]
+    def _apply(self, request: dict[str, Any], call: HookedModelCall) -> None:
+        """Give the model what hooks changed and left of the request."""
+        arguments, changed, allowed = self.arguments, call.request, call.allowed_names
+        arguments["input"] = changed["input"]
         settings = {
-            name: value
-            for name, field_name in _SETTINGS.items()
-            if isinstance(
-                value := getattr(arguments["model_settings"], field_name),
-                str | float | int,
+            sdk_name: changed.get(name)
+            for name, sdk_name in _SETTINGS.items()
+            if changed.get(name) != request.get(name)
+        }
+        if isinstance(choice := settings.get("tool_choice"), dict):
+            # As the SDK has it; the names are in the tools that are offered.
+            settings["tool_choice"] = choice.get("name") or choice.get("mode")
+        if changed.get("model") != request["model"]:
+            self.model = self.hooked.renamed(changed.get("model"))
+        if allowed is not None:
+            tools, handoffs = arguments["tools"], self._handoffs
+            arguments["tools"] = [tool for tool in tools if tool.name in allowed]
+            arguments["handoffs"] = [h for h in handoffs if h.tool_name in allowed]
+            if not arguments["tools"] and not arguments["handoffs"]:
+                # A service rejects a choice where there is nothing to choose from.
+                settings["tool_choice"] = None
+        if settings:
+            arguments["model_settings"] = replace(
+                arguments["model_settings"], **settings
             )
-        }
-        return {
-            "model": name if isinstance(name, str) else "",
-            "input": arguments["input"],
-            "tools": [{"type": "function", "name": name} for name in offered],
-            **settings,
-        }
-
-    def _apply(self, before: dict[str, Any], after: dict[str, Any]) -> None:
-        self.given["input"] = after["input"]
-        changed = {
-            field_name: _choice(after.get(name))
-            for name, field_name in _SETTINGS.items()
-            if after.get(name) != before.get(name)
-        }
-        self._set(**changed)
-        if after.get("model") != before["model"]:
-            self.model = self.hooked.renamed(after.get("model"))
-
-    def _set(self, **changed: Any) -> None:
-        if changed:
-            settings = replace(self.given["model_settings"], **changed)
-            self.given["model_settings"] = settings
-
-    def _restrict(self, allowed: frozenset[str] | None) -> None:
-        if allowed is None:
-            return
-        arguments = self.given
-        arguments["tools"] = [
-            tool for tool in arguments["tools"] if tool.name in allowed
-        ]
-        arguments["handoffs"] = [
-            handoff for handoff in self._handoffs if handoff.tool_name in allowed
-        ]
-        if not arguments["tools"] and not arguments["handoffs"]:
-            # A service rejects a choice where there is nothing to choose from.
-            self._set(tool_choice=None)
 
     def _said(self, answer: Answer) -> list[Any]:
         """What hooks say in the place of an answer; it may be the end of the run."""
         if not answer.is_ending:
             return [_message(answer.text)]
         self.run.ended = reason = answer.text
-        schema = self.given["output_schema"]
+        schema = self.arguments["output_schema"]
         if schema is not None and not schema.is_plain_text():
             try:
                 schema.validate_json(reason)
@@ -912,13 +884,6 @@ class _ModelCall:
             return [*self._held, event]
         other_events = [item for item in self._held if not _is_call(item)]
         return [*other_events, *filter(_is_call, _stream_of(response)), event]
-
-
-def _choice(value: Any) -> Any:
-    """A tool choice as the SDK has it; the names are in the tools that are offered."""
-    if not isinstance(value, dict):
-        return value
-    return value.get("name") or value.get("mode")
 
 
 def _is_call(event: Any) -> bool:
@@ -1069,9 +1034,9 @@ class _Turn:
         return False
 
     async def _begin(self) -> bool:
-        session, run_input = self.hooks.session_for(self.options), self.given
         config = self.hooks.guard(self.options.get("run_config"))
         self.options = self.options | {"run_config": config}
+        session, run_input = self.hooks.session_for(self.options), self.given
         if isinstance(run_input, sdk.RunState):
             return self._resume(session, getattr(run_input, "_context", None))
         turn = await session.begin_turn(_prompt_of(run_input))

@@ -24,7 +24,6 @@ from hookline.agent import (
     HookedToolCall,
     HookedTurn,
     Session,
-    ToolResult,
 )
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.protocol.values import same_json
@@ -40,6 +39,7 @@ from .kit import (
     changed_answer,
     must_call_tool,
     service_role,
+    shown_result,
     stable_role,
     warn_of_settings,
     with_hooks,
@@ -167,8 +167,13 @@ class HooklineHooks:
 
     async def _on_begin(self, event: hooks.BeforeInvocationEvent) -> None:
         agent, state = event.agent, event.invocation_state
-        if event.messages is None:
-            return await self._refuse_structured_output()
+        if event.messages is None:  # Strands' old ``structured_output()``
+            for name in await self._wait(with_hooks(self._session, *_SKIPPED)):
+                raise HooklineError(
+                    f"structured_output() would skip the {name} hooks: call the agent "
+                    "with structured_output_model=... instead"
+                )
+            return
         if agent not in self._watched:
             self._watched.add(agent)
             agent.add_middleware(InvokeModelStage, self._on_model)
@@ -176,7 +181,7 @@ class HooklineHooks:
         work = works.get(id(state))
         if work is not None and work.goes_on:
             work.goes_on = False
-            return None
+            return
         caller = _callers.pop(agent, None)
         parent = None if caller is None else caller.run
         session = self._sessions.of(agent.session_id, parent)
@@ -192,15 +197,6 @@ class HooklineHooks:
             turn = await self._wait(_begun(session, prompt, caller, _NO_EFFECT))
             works[id(state)] = _Work(turn, state, caller)
             _start(event, turn, caller)
-        return None
-
-    async def _refuse_structured_output(self) -> None:
-        """Refuse Strands' old ``structured_output()``, which goes past the hooks."""
-        for event in await self._wait(with_hooks(self._session, *_SKIPPED)):
-            raise HooklineError(
-                f"structured_output() would skip the {event} hooks: call the agent "
-                "with structured_output_model=... instead"
-            )
 
     async def _on_end(self, event: hooks.AfterInvocationEvent) -> None:
         agent, result = event.agent, event.result
@@ -317,26 +313,22 @@ class HooklineHooks:
         if event.cancel_message is not None:
             return
         use, calls = event.tool_use, self._calls.get(event.agent, [])
-        calls_of_id = [
-            begun_call for begun_call in calls if begun_call[0] == use["toolUseId"]
-        ]
-        ran = [
-            begun_call
-            for begun_call in calls_of_id
-            if same_json(begun_call[1].tool_input, use["input"])
-        ]
-        begun_call = next(iter(ran or calls_of_id), None)
-        if begun_call is None:
+        entries = [entry for entry in calls if entry[0] == use["toolUseId"]]
+        # Models repeat ids: the one with this input is meant.
+        entries.sort(key=lambda entry: not same_json(entry[1].tool_input, use["input"]))
+        if not entries:
             return
-        calls.remove(begun_call)
-        _, call, caller = begun_call
+        calls.remove(entries[0])
+        _, call, caller = entries[0]
         result: dict[str, Any] = dict(event.result)
         if caller is not None:
             _callers.pop(getattr(event.selected_tool, "agent", None), None)
             if caller.is_refused:
                 result["status"] = "error"
         if result.get("cancelled") is not True:
-            outcome = await self._wait(call.finish(event.exception or _given(result)))
+            is_error = result["status"] == "error"
+            tool_result = shown_result(result["content"], is_error=is_error)
+            outcome = await self._wait(call.finish(event.exception or tool_result))
             if outcome.is_replaced:
                 result["content"] = [{"text": str(outcome.content)}]
                 result["status"] = "error"
@@ -381,9 +373,8 @@ class HooklineHooks:
     def _on_crew_end(self, event: hooks.AfterMultiAgentInvocationEvent) -> None:
         state: Any = getattr(event.source, "state", None)
         status = getattr(state, "status", None)  # a Swarm has the other one
-        if (
-            status or getattr(state, "completion_status", None)
-        ) is not Status.INTERRUPTED:
+        status = status or getattr(state, "completion_status", None)
+        if status is not Status.INTERRUPTED:
             self._crews.pop(event.source, None)
 
     def _adopt(self, agent: Any, caller: _Caller) -> _Caller | None:
@@ -566,12 +557,3 @@ def _store(agent: Any, message: Any) -> None:
     manager = getattr(agent, "_session_manager", None)
     if manager is not None and agent.messages and agent.messages[-1] is message:
         manager.redact_latest_message(message, agent)
-
-
-def _given(result: Mapping[str, Any]) -> ToolResult:
-    """What a tool returned, for its hooks."""
-    blocks = result["content"]
-    is_text = all("text" in block for block in blocks)
-    content: Any = "\n".join(b["text"] for b in blocks) if is_text else blocks
-    error = None if result["status"] != "error" else content if is_text else "Error"
-    return ToolResult(llm_content=content, error=error)
