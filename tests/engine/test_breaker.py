@@ -58,6 +58,15 @@ def trip(breaker: CircuitBreaker, hook: RegisteredHook, tool: str = "read") -> N
         breaker.note(hook, TIMEOUT, tool)
 
 
+def test_note_disturbs_no_other_thread_that_goes_through_the_counts() -> None:
+    """Else that thread's note raises, and the verdict of its hook is lost."""
+    breaker, hook = CircuitBreaker(), registered()
+    breaker.note(hook, TIMEOUT, "read")
+    elsewhere = iter(breaker.timeouts)
+    breaker.note(hook, TIMEOUT, "write")
+    assert len(list(elsewhere)) == 1
+
+
 @pytest.mark.parametrize("source", ["settings", "code"])
 async def test_timeouts_for_one_tool_do_not_switch_a_guard_off_for_another(
     workspace: Workspace, source: str, caplog: pytest.LogCaptureFixture

@@ -83,7 +83,7 @@ class CircuitBreaker:
         prefix = self._key(hook, "")
         return {
             key.removeprefix(prefix): timeouts
-            for key, timeouts in tuple(self.timeouts.items())
+            for key, timeouts in self.timeouts.items()
             if key.startswith(prefix) and self._is_skipped(hook, timeouts)
         }
 
@@ -140,14 +140,16 @@ class CircuitBreaker:
 
     def _write(self, key: str, timeouts: Timeouts | None) -> None:
         self._read()  # other processes may have written since
-        self.timeouts.pop(key, None)
+        # Never changed in place: other threads may be going through it.
+        counts = self.timeouts.copy()
+        counts.pop(key, None)
         if timeouts is not None:
-            self.timeouts[key] = timeouts
-        while len(self.timeouts) > _MAX_ENTRIES:
-            del self.timeouts[next(iter(self.timeouts))]  # the oldest
+            counts[key] = timeouts
+        while len(counts) > _MAX_ENTRIES:
+            del counts[next(iter(counts))]  # the oldest
+        self.timeouts = counts
         if self._path is not None and not key.startswith(_IN_CODE):
-            entries = self.timeouts.items()
-            stored = {k: v for k, v in entries if not k.startswith(_IN_CODE)}
+            stored = {k: v for k, v in counts.items() if not k.startswith(_IN_CODE)}
             try:
                 write_private(self._path, msgspec.json.encode(stored), durable=False)
             except (StateFileError, OSError) as error:
