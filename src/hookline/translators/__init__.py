@@ -134,7 +134,7 @@ def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]
 def stable_fields(
     event: HookEventName, fields: dict[str, Any], name: str = "auto"
 ) -> dict[str, Any]:
-    """Convert an event's model requests and responses for hooks (DELTA-HPAY-003).
+    """Convert an event's model requests and responses for hooks.
 
     ``name`` is the translator's, as in ``Config``.
     """

@@ -113,7 +113,7 @@ class SdkTranslator(HookTranslator):
     """Fields that the service refuses without tools."""
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
-        """Convert a request for hooks (HOOK-071, 072, 075, 076)."""
+        """Convert a request for hooks."""
         if (api := self._api_for_request(request)) is not self:
             return api.to_hook_llm_request(request)
         return self._stable_request(request, self._entries(request))
@@ -125,7 +125,7 @@ class SdkTranslator(HookTranslator):
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Apply a hook's changes to a request (HOOK-078)."""
+        """Apply a hook's changes to a request."""
         request = self._empty_request() if base_request is None else base_request
         if (api := self._api_for_request(request)) is not self:
             return api.from_hook_llm_request(hook_request, request, hook_name=hook_name)
@@ -153,7 +153,7 @@ class SdkTranslator(HookTranslator):
         return self._with_option(request, choice, *self.tool_choice_fields)
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
-        """Convert a response for hooks (HOOK-073, 077)."""
+        """Convert a response for hooks."""
         if (api := self._api_for_response(response)) is not self:
             return api.to_hook_llm_response(response)
         candidates = self._candidates(response)
@@ -166,7 +166,7 @@ class SdkTranslator(HookTranslator):
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Build the response that a hook returned, or keep the base (HOOK-079)."""
+        """Build the response that a hook returned, or keep the base."""
         before = LLMResponse([])
         if base_response is not None:
             if (api := self._api_for_response(base_response)) is not self:
@@ -558,7 +558,7 @@ def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
 
 
 def read_ratings(ratings: Any) -> list[LLMSafetyRating] | None:
-    """Read the safety ratings of a candidate (HOOK-077)."""
+    """Read the safety ratings of a candidate."""
     if not is_list(ratings):
         return None
     return [

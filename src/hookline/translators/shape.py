@@ -65,7 +65,7 @@ class LLMContent(Struct, frozen=True):
 
 
 class LLMSafetyRating(Struct, frozen=True, omit_defaults=True):
-    """How likely a harm is; without ``blocked``, on purpose (HOOK-077)."""
+    """How likely a harm is; without ``blocked``, on purpose."""
 
     category: str | None = None
     probability: str | None = None
@@ -204,7 +204,7 @@ def request_parts(
     """Read a request, or parts of one, that a hook returned."""
     parts = _read("llm_request", value, hook_name)
     if "toolConfig" in parts:
-        parts["toolConfig"] = to_wire(_tool_config(parts["toolConfig"]))
+        parts["toolConfig"] = to_wire(tool_config_parts(parts["toolConfig"]))
     return parts
 
 
@@ -213,20 +213,13 @@ def response_parts(
 ) -> dict[str, Any]:
     """Read a response, or parts of one, that a hook returned; null empties it."""
     parts = _read("llm_response", value, hook_name)
-    return parts | {k: new for k, new in _EMPTY.items() if parts.get(k, new) is None}
+    empty: dict[str, Any] = {"text": "", "candidates": []}
+    return parts | {key: empty[key] for key in empty if parts.get(key, "") is None}
 
 
-_EMPTY: dict[str, Any] = {"text": "", "candidates": []}
-
-
-def tool_config_parts(
-    value: Struct | Mapping[str, Any], hook_name: str | None = None
-) -> HookToolConfig:
+def tool_config_parts(value: Struct | Mapping[str, Any]) -> HookToolConfig:
     """Read a choice of tools that a hook returned."""
-    return _tool_config(_read("toolConfig", value, hook_name))
-
-
-def _tool_config(parts: dict[str, Any]) -> HookToolConfig:
+    parts = _read("toolConfig", value, None)
     mode, names = parts.get("mode") or None, parts.get("allowedFunctionNames")
     # A list restricts even when it is empty (protocol.md#merging).
     return HookToolConfig("NONE" if names == [] else mode, names)

@@ -197,7 +197,7 @@ class StableTranslator(HookTranslator):
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """The stable shape has names in every mode."""
-        return tool_config_parts(hook_tool_config) is not None
+        return True
 
     def tool_names(self, request: Any) -> list[str]:
         """A stable request has no tools."""
