@@ -88,11 +88,9 @@ class _Run:
 
     async def pre_tool_call(self, context: Any) -> Verdict:
         tool_call = context["tool_call"]
+        name, args = tool_call["name"], tool_call["args"]
         call = await self.turn.begin_tool(
-            tool_call["name"],
-            tool_call["args"],
-            confirm=self.confirm,
-            defer=self.approvals,
+            name, args, confirm=self.confirm, defer=self.approvals
         )
         is_changed = bool(call.changed_names)
         if call.question is not None and is_changed:
@@ -113,11 +111,9 @@ class _Run:
         if call.question is not None:
             call.refusal = None  # a person has lifted it
         call.tool_input = dict(context["tool_call"]["args"])
-        value, is_error = context["target"], context["tool_result"]["is_error"]
-        tool_result = ToolResult(
-            llm_content=value, error=str(value) if is_error else None
-        )
-        outcome = await call.finish(tool_result)
+        value = context["target"]
+        error = str(value) if context["tool_result"]["is_error"] else None
+        outcome = await call.finish(ToolResult(llm_content=value, error=error))
         if outcome.is_replaced:
             return _deny(str(outcome.content), outcome.text)
         if outcome.additions and isinstance(value, str):
@@ -238,12 +234,9 @@ def _with_text(message: Any, text: str | None) -> Any:
     other_items = [item for item in content if item.get("type") != "text"]
     if text is not None and not other_items:
         return {**message, "content": text}
-    text_items = [] if text is None else [{"type": "text", "text": text}]
-    return (
-        {**message, "content": [*text_items, *other_items]}
-        if text_items or other_items
-        else None
-    )
+    if text is not None:
+        other_items.insert(0, {"type": "text", "text": text})
+    return {**message, "content": other_items} if other_items else None
 
 
 _MESSAGES: MessageShape[Any] = MessageShape(

@@ -418,17 +418,16 @@ class HooklinePlugin(BasePlugin):
 
         ADK starts such an agent by the id of the call, in later turns again.
         """
-        scope, calls_by_id = context.isolation_scope or "", invocation.begun
-        if scope and (
-            scope not in calls_by_id or calls_by_id[scope].question is not None
-        ):
+        scope, run = context.isolation_scope or "", invocation.run
+        task = invocation.begun.get(scope)
+        if scope and (task is None or task.question is not None):
             events = context.session.events
             calls = [call for event in events for call in event.get_function_calls()]
-            for call in (call for call in calls if call.id == scope):
-                calls_by_id[scope] = await self._begin_tool(
-                    invocation, invocation.run, call
-                )
-        return calls_by_id.get(scope)
+            for call in calls:
+                if call.id == scope:
+                    task = await self._begin_tool(invocation, run, call)
+                    invocation.begun[scope] = task
+        return task
 
     async def _begin_tool(
         self,
@@ -534,22 +533,18 @@ class HooklineRunner(Runner):
     ) -> None:
         super().__init__(**options)
         plugins = self.plugin_manager.plugins
-        own_plugins = [
-            plugin for plugin in plugins if isinstance(plugin, HooklinePlugin)
-        ]
+        own_plugins = [p for p in plugins if isinstance(p, HooklinePlugin)]
         if not own_plugins and config_or_session is None:
             raise TypeError("HooklineRunner needs a config, or an app with its plugin")
         if own_plugins and config_or_session is not None:
             raise TypeError("the app has a HooklinePlugin: give no config as well")
         if config_or_session is not None:
-            asking: dict[str, Any] = {"confirm": confirm, "approval": approval}
-            own_plugins = [HooklinePlugin(config_or_session, **asking)]
+            own_plugins.append(
+                HooklinePlugin(config_or_session, confirm=confirm, approval=approval)
+            )
         self._hookline = own_plugins[0]
         # First, so that no other plugin answers in its place.
-        plugins[:] = [
-            *own_plugins,
-            *(plugin for plugin in plugins if plugin not in own_plugins),
-        ]
+        plugins[:] = [*own_plugins, *(p for p in plugins if p not in own_plugins)]
 
     async def run_async(
         self,

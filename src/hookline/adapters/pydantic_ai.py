@@ -195,8 +195,16 @@ class HooklineCapability(AbstractCapability[Any]):
             # Validators and functions of the output are for answers.
             return End(FinalResult(state.refusal))
         result = await handler(node)
-        if isinstance(result, CallToolsNode) and state.again is not None:
-            return ModelRequestNode(_rejection(result.model_response, state.again))
+        if isinstance(result, CallToolsNode) and (reason := state.again) is not None:
+            calls = result.model_response.tool_calls
+            parts: list[Any] = [
+                msg.ToolReturnPart(
+                    call.tool_name, reason, call.tool_call_id, outcome="failed"
+                )
+                for call in calls
+            ]
+            parts = parts or [msg.UserPromptPart(reason)]
+            return ModelRequestNode(msg.ModelRequest(parts))
         if isinstance(result, End) and state.refusal is None:
             return await self._ended(ctx, node, result)
         return result
@@ -231,18 +239,15 @@ class HooklineCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any
     ) -> Any:
         """BeforeTool."""
-        hooked_call = await self._begin_tool(
-            ctx, call, args, defer=self._can_defer(ctx)
-        )
+        can_defer = self._can_defer(ctx)
+        hooked_call = await self._begin_tool(ctx, call, args, defer=can_defer)
         _record(call, hooked_call)
         if hooked_call.question is not None:
             raise exceptions.ApprovalRequired(metadata={"reason": hooked_call.question})
         if hooked_call.changed_names:
-            unchanged = hooked_call.tool_input.keys() & args.keys() - set(
-                hooked_call.changed_names
-            )
-            valid = await _validated(ctx, call)
-            args = valid | {name: args[name] for name in unchanged}
+            names = hooked_call.tool_input.keys() - {*hooked_call.changed_names}
+            unchanged = {name: args[name] for name in names & args.keys()}
+            args = await _validated(ctx, call) | unchanged
         self.state.calls[id(call)] = hooked_call
         return args
 
@@ -266,10 +271,7 @@ class HooklineCapability(AbstractCapability[Any]):
         output: Any = ctx.agent.output_type if ctx.agent else None
         kinds = output if isinstance(output, list | tuple) else get_args(output)
         capabilities = ctx.capabilities.values()
-        has_handler = any(
-            isinstance(capability, HandleDeferredToolCalls)
-            for capability in capabilities
-        )
+        has_handler = any(isinstance(c, HandleDeferredToolCalls) for c in capabilities)
         return has_handler or DeferredToolRequests in (*kinds, output)
 
     async def wrap_tool_execute(
@@ -283,7 +285,21 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> Any:
         """AfterTool, for what the tool and other capabilities made of the result."""
         hooked_call, result = await self._run(call, handler, args)
-        return await _result(hooked_call, result) if hooked_call else result
+        if hooked_call is None:
+            return result
+        is_return = isinstance(result, msg.ToolReturn)
+        returned = result if is_return else msg.ToolReturn(result)
+        value, extra = returned.return_value, returned.content
+        value_shown = {"return_value": value, "content": extra} if extra else value
+        outcome = await hooked_call.finish(value_shown)
+        if outcome.is_replaced:
+            raise exceptions.ToolFailed(outcome.text)
+        if not outcome.additions:
+            return result
+        if isinstance(value, str) and not extra:
+            return replace(returned, return_value=outcome.text)
+        contents = [extra] if isinstance(extra, str) else [*(extra or ())]
+        return replace(returned, content=[*contents, *outcome.additions])
 
     async def _run(
         self, key: object, handler: Any, args: Any
@@ -626,15 +642,6 @@ _MESSAGES: MessageShape[_Row] = MessageShape(
 )
 
 
-def _rejection(response: ModelResponse, reason: str) -> msg.ModelRequest:
-    """What tells the model that its answer was rejected."""
-    answers: list[Any] = [
-        msg.ToolReturnPart(call.tool_name, reason, call.tool_call_id, outcome="failed")
-        for call in response.tool_calls
-    ]
-    return msg.ModelRequest(answers or [msg.UserPromptPart(reason)])
-
-
 def _prompt_of(ctx: RunContext[Any]) -> str:
     """The prompt of a run; where it goes on with a history, the last one there."""
     if ctx.prompt is not None:
@@ -674,22 +681,6 @@ async def _validated(ctx: RunContext[Any], call: ToolCallPart) -> dict[str, Any]
     if problem := valid.validation_error or valid.deferral:
         raise problem
     return valid.validated_args or {}
-
-
-async def _result(hooked_call: HookedToolCall, result: Any) -> Any:
-    """What the model gets of a tool's result after the hooks."""
-    returned = result if isinstance(result, msg.ToolReturn) else msg.ToolReturn(result)
-    value, extra = returned.return_value, returned.content
-    value_shown = {"return_value": value, "content": extra} if extra else value
-    outcome = await hooked_call.finish(value_shown)
-    if outcome.is_replaced:
-        raise exceptions.ToolFailed(outcome.text)
-    if not outcome.additions:
-        return result
-    if isinstance(value, str) and not extra:
-        return replace(returned, return_value=outcome.text)
-    contents = [extra] if isinstance(extra, str) else [*(extra or ())]
-    return replace(returned, content=[*contents, *outcome.additions])
 
 
 async def _failure(hooked_call: HookedToolCall, error: Exception) -> Exception:

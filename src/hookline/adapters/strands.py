@@ -230,11 +230,11 @@ class HooklineHooks:
         self, context: Any, send: Any
     ) -> AsyncGenerator[TypedEvent, None]:
         agent, state = context.agent, context.invocation_state
+        config = context.model.get_config()
+        name = config.get("model_id") if isinstance(config, Mapping) else None
+        name = str(name or type(context.model).__name__)
         begin = self._run(agent, state).begin_model(
-            {
-                "model": _model_name(context.model),
-                "messages": _MESSAGES.shown(context.messages),
-            },
+            {"model": name, "messages": _MESSAGES.shown(context.messages)},
             available_tools=[spec["name"] for spec in _tools_of(context)],
             translator=StableTranslator(),
         )
@@ -432,12 +432,6 @@ def _prompt_of(messages: list[Any]) -> str:
     """What the user says in messages."""
     texts = [_text_of(m["content"]) for m in messages if m["role"] == "user"]
     return "\n\n".join(filter(None, texts))
-
-
-def _model_name(model: Any) -> str:
-    config = model.get_config()
-    name = config.get("model_id") if isinstance(config, Mapping) else None
-    return str(name or type(model).__name__)
 
 
 def _is_output(tool: Any) -> bool:
