@@ -20,7 +20,6 @@ from hookline.agent import (
     Session,
     ToolOutcome,
     ToolResult,
-    session_of,
 )
 from hookline.agent.turn import SubagentTurn
 from hookline.errors import MissingExtraError
@@ -35,6 +34,8 @@ from hookline.protocol.dialects import (
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.protocol.values import encode
+
+from .kit import Sessions, joined
 
 try:
     from claude_agent_sdk import HookContext, HookMatcher
@@ -69,18 +70,16 @@ def hookline_hooks(
     its own time, and a person theirs. ``on_failure`` is the SDK's: what happens to the
     action if this adapter itself fails.
     """
-    session_of(config_or_session)  # raises for anything else
+    sessions = Sessions(config_or_session)
     conversations: dict[str, _Conversation] = {}
 
     def conversation(event: Wire) -> _Conversation:
         # No event says that a conversation has ended, so the oldest are dropped.
         name = event["session_id"]
         if name not in conversations:
-            session, path = session_of(config_or_session), event.get("transcript_path")
-            own_id = name
-            if isinstance(config_or_session, Session):
-                own_id, path = session.session_id, session.transcript_path or path
-            session = _ClaudeSession(session.config, own_id, path or "")
+            session = sessions.of(name)
+            path = session.transcript_path or event.get("transcript_path") or ""
+            session = _ClaudeSession(session.config, session.session_id, path)
             conversations[name] = _Conversation(session, confirm)
         conversations[name] = conversations.pop(name)
         if len(conversations) > _KEPT_CONVERSATIONS:
@@ -309,7 +308,7 @@ def _specific(event: Wire, **fields: Any) -> Wire:
 
 
 def _joined(additions: list[str]) -> str | None:
-    return "\n\n".join(additions) or None
+    return joined(additions) or None
 
 
 def _mcp_context(name: str) -> dict[str, str] | None:

@@ -309,7 +309,14 @@ class HooklinePlugin(BasePlugin):
         if llm_response.partial:
             is_held = await self.session.has_hooks("AfterModel")
             return LlmResponse(partial=True) if is_held else None
-        outcome = await call.finish(_as_genai(llm_response))
+        # Of the response no more than this: log probabilities and the like spell it.
+        candidate = types.Candidate(
+            content=llm_response.content, finish_reason=llm_response.finish_reason
+        )
+        response = types.GenerateContentResponse(
+            candidates=[candidate], usage_metadata=llm_response.usage_metadata
+        )
+        outcome = await call.finish(response)
         invocation.stop(outcome.stop_reason)
         answer = changed_answer(outcome)
         if answer is not None:
@@ -659,16 +666,6 @@ def _was_held(context: ToolContext) -> bool:
         if answer.id == call_id and answer.response
     ]
     return any("error" in response for response in results)
-
-
-def _as_genai(response: LlmResponse) -> types.GenerateContentResponse:
-    """What hooks see of an answer; log probabilities and the like would spell it."""
-    candidate = types.Candidate(
-        content=response.content, finish_reason=response.finish_reason
-    )
-    return types.GenerateContentResponse(
-        candidates=[candidate], usage_metadata=response.usage_metadata
-    )
 
 
 def _answer(outcome: ToolOutcome) -> dict[str, Any]:

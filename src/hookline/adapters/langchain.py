@@ -459,8 +459,8 @@ def _seen(result: Any, call_id: str | None) -> ToolResult:
     message = _message_in(result, call_id)
     contents: list[Any] = [
         # It may be a dict, a tuple or a text, as in any update of the state.
-        message.content if isinstance(message, BaseMessage) else message
-        for message in _messages_in(result)
+        item.content if isinstance(item, BaseMessage) else item
+        for item in _messages_in(result)
     ]
     content_shown: Any = contents[0] if len(contents) == 1 else contents
     if all(isinstance(content, str) for content in contents):
@@ -704,10 +704,8 @@ def _with_text(message: M, text: str | None) -> M | None:
         # Services reject results whose calls are gone.
         is_kept = text is not None or getattr(message, "tool_calls", None)
         return _with_content(message, text or "") if is_kept else None
-    other_blocks = [
-        b for b in content if isinstance(b, dict) and b.get("type") != "text"
-    ]
-    blocks = [*_blocks([text] if text else []), *other_blocks]
+    blocks = _blocks([text] if text else [])
+    blocks += [b for b in content if isinstance(b, dict) and b.get("type") != "text"]
     return _with_content(message, blocks) if blocks else None
 
 

@@ -410,10 +410,14 @@ async def _check_others(run: _Run, tools: list[Any]) -> None:
     await run.session.warn_ineffective(_NAME, dict.fromkeys(events, reason))
 
 
+class _UnseenModelError(UserError):
+    """A model would be called without its hooks."""
+
+
 async def _refuse_model(run: _Run, origin: str) -> None:
     """Raise if a model that hooks cannot see has hooks."""
     if await with_hooks(run.session, *_MODEL_EVENTS):
-        raise UserError(
+        raise _UnseenModelError(
             f"the model {origin}, so that Runner calls it without its hooks: "
             "use HooklineRunner, or a Model object in the agent"
         )
@@ -447,11 +451,11 @@ class _HookedTool:
         refused = {at for at, call in calls.items() if call.refused} - questioned
 
         async def needed(context: Any, params: Any, call_id: str) -> bool:
-            if call_id in questioned or call_id in refused or not callable(policy):
+            if call_id in questioned:
+                return True
+            if call_id in refused or not callable(policy):
                 # Nobody is asked about a call that hooks refuse: it does not run.
-                return call_id in questioned or (
-                    bool(policy) and call_id not in refused
-                )
+                return bool(policy) and call_id not in refused
             # As the SDK: a policy decides only about what the tool gets as it is.
             prepare = getattr(self.plain_invoke, "prepare_arguments", None)
             prepared = prepare and prepare(json.dumps(params), self.name)
@@ -461,9 +465,8 @@ class _HookedTool:
             return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
         # A function would have the SDK ask about arguments that it cannot parse.
-        return (
-            needed if questioned or callable(policy) or (policy and refused) else policy
-        )
+        is_mixed = questioned or callable(policy) or (policy and refused)
+        return needed if is_mixed else policy
 
     @needs_approval.setter
     def needs_approval(self: Any, value: Any) -> None:
@@ -589,7 +592,7 @@ async def _run_subagent(
         value, error = await _run_tool(tool, ctx, arguments)
         if isinstance(error, StoppedByHook):
             value, error = error.reason, None
-        if isinstance(error, UserError):  # a mistake in the program, not for a model
+        if isinstance(error, _UnseenModelError):  # for a person, not for a model
             raise error
         if turn.stopped:
             break
