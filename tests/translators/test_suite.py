@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hookline.testing.translators import TranslatorSuite
+
 from . import samples
-from .suite import TranslatorSuite
 
 
 class TestGenAIObjects(samples.GenAIObjects, TranslatorSuite):
