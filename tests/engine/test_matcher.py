@@ -17,6 +17,7 @@ from hookline.engine.planner import MAX_PATTERN, compile_matcher
 
 USUAL = {
     "mcp__.*__.*write.*": ("mcp__files__overwrite_it", "mcp__files__read"),
+    ".*mcp.*write.*file.*": ("mcp__a__write_file", "mcp__github__create_pull_request"),
     ".*write.*|.*edit.*|.*delete.*": ("undelete", "read"),
     "^(?!read_|list_)": ("write", "read_file"),
     r"^(?:read|write)_\w+(?:_v\d+)?$": ("read_x_v2", "read_"),
