@@ -178,7 +178,7 @@ async def test_several_loops_in_threads_share_one_watcher(host: Host) -> None:
         threading.Thread(target=run, daemon=True).start()
     signal.pause()
     """
-    with host.start(command("touch started.$$; sleep 300"), body) as running:
+    with host.start(command("sleep 0.1; touch started.$$; sleep 300"), body) as running:
         while len([*host.folder.glob("started.*")]) < 4:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         shells = [pid for pid in children(running.pid) if is_watcher(pid)]
