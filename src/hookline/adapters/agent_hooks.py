@@ -98,7 +98,7 @@ class _Run:
             logger.warning("AGENT-HOOKS cannot ask about an input that hooks changed")
         elif call.question is not None:
             self.tools[tool_call["id"]] = call
-            return Verdict.escalate(reason=_said(call.question))
+            return Verdict.escalate(reason=_reason_text(call.question))
         if call.refused:
             return _deny(call.reason, call.message)
         self.tools[tool_call["id"]] = call
@@ -177,7 +177,7 @@ class HooklineInterceptor:
         elif point == "input":
             turn = await session.begin_turn(_text_of(context["target"]["content"]))
             self._runs[key] = self._run(turn)
-            return _begun(turn, context["target"]["content"])
+            return _turn_verdict(turn, context["target"]["content"])
         elif point in _POINTS:
             # A host may emit no input: then nothing is known of the turn.
             run = self._runs.setdefault(key, self._run(HookedTurn(session, "")))
@@ -185,7 +185,7 @@ class HooklineInterceptor:
         return ALLOW
 
 
-def _begun(turn: HookedTurn, content: Any) -> Verdict:
+def _turn_verdict(turn: HookedTurn, content: Any) -> Verdict:
     if turn.refused:
         return _deny(turn.reason)
     if not turn.additions:
@@ -193,7 +193,7 @@ def _begun(turn: HookedTurn, content: Any) -> Verdict:
     return _transform(_with_texts(content, turn.additions), ".content")
 
 
-def _said(reason: str | None) -> str:
+def _reason_text(reason: str | None) -> str:
     """A reason for the host; it keeps a prefix for itself."""
     text = reason or BLOCKED_BY_HOOK
     return text.replace("host_error:", "host_error ", 1)
@@ -201,7 +201,7 @@ def _said(reason: str | None) -> str:
 
 def _deny(reason: str | None, message: str | None = None) -> Verdict:
     more = message if message != reason else None
-    return Verdict.deny(reason=_said(reason), message=more)
+    return Verdict.deny(reason=_reason_text(reason), message=more)
 
 
 def _transform(value: Any, path: str = "") -> Verdict:

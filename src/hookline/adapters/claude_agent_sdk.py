@@ -153,7 +153,7 @@ class _Conversation:
         if not event.get("stop_hook_active") and not self._main.stopped:
             # Work in the background may end one prompt's turn several times.
             self._main = HookedTurn(self._session, self._main.given)
-        return await _finished(self._main, event)
+        return await _finish_turn(self._main, event)
 
     async def begin_subagent(self, event: Wire) -> Wire:
         kind, name = event["agent_type"], event["agent_id"]
@@ -167,7 +167,7 @@ class _Conversation:
 
     async def end_subagent(self, event: Wire) -> Wire:
         turn = self._turn(event)
-        answer = await _finished(turn, event)
+        answer = await _finish_turn(turn, event)
         if not answer:
             del self._agents[event["agent_id"]]
         return self._ending(turn, answer)
@@ -262,7 +262,7 @@ class _Conversation:
         return answer if turn.ended is None else {**_stop(turn.ended), **answer}
 
 
-async def _finished(turn: HookedTurn, event: Wire) -> Wire:
+async def _finish_turn(turn: HookedTurn, event: Wire) -> Wire:
     rejection = await turn.finish(event.get("last_assistant_message") or "")
     if rejection is not None:
         return {"decision": "block", "reason": rejection}

@@ -353,7 +353,7 @@ class HooklinePlugin(BasePlugin):
         confirmation = tool_context.tool_confirmation
         run = invocation.run_of(_who(tool_context))
         function_call = types.FunctionCall(name=tool.name, args=tool_args)
-        call = await self._begun(invocation, run, function_call, tool_context)
+        call = await self._admitted_call(invocation, run, function_call, tool_context)
         invocation.stop(run.stop_reason)
         if call.question is not None:
             tool_context.request_confirmation(hint=call.question)
@@ -402,7 +402,7 @@ class HooklinePlugin(BasePlugin):
         self, invocation: _Invocation, context: CallbackContext
     ) -> str | None:
         """Fire SubagentStart; a reason if the agent must not run."""
-        task = await self._begun_task(invocation, context)
+        task = await self._task_call(invocation, context)
         if task is not None and task.refused:
             return task.message
         prompts = [
@@ -418,7 +418,7 @@ class HooklinePlugin(BasePlugin):
         invocation.agents[_who(context)] = turn
         return None
 
-    async def _begun_task(
+    async def _task_call(
         self, invocation: _Invocation, context: CallbackContext
     ) -> HookedToolCall | None:
         """The call that an agent of mode "task" works on: no tool runs for it.
@@ -449,7 +449,7 @@ class HooklinePlugin(BasePlugin):
         name, args = call.name or "", call.args or {}
         return await run.begin_tool(name, args, confirm=confirm, defer=defer)
 
-    async def _begun(
+    async def _admitted_call(
         self,
         invocation: _Invocation,
         run: HookedRun,

@@ -69,7 +69,7 @@ State: TypeAlias = lc.AgentState[Any]
 Request: TypeAlias = lc.ModelRequest[Any]
 Response: TypeAlias = lc.ModelResponse[Any]
 Answer: TypeAlias = lc.ExtendedModelResponse[Any]
-Told: TypeAlias = ToolMessage | Command[Any]
+ToolAnswer: TypeAlias = ToolMessage | Command[Any]
 Handler = Callable[[Any], Any]
 
 KEY = "hookline"
@@ -167,13 +167,15 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         """
         return self._model(request, handler, is_async=True)
 
-    def wrap_tool_call(self, request: lc.ToolCallRequest, handler: Handler) -> Told:
+    def wrap_tool_call(
+        self, request: lc.ToolCallRequest, handler: Handler
+    ) -> ToolAnswer:
         """Fire the events around a tool call."""
         return run_to_end(self._tool(request, handler, is_async=False))
 
     def awrap_tool_call(
         self, request: lc.ToolCallRequest, handler: Handler
-    ) -> Coroutine[Any, Any, Told]:
+    ) -> Coroutine[Any, Any, ToolAnswer]:
         """As ``wrap_tool_call``; no ``async def`` for the same reason."""
         return self._tool(request, handler, is_async=True)
 
@@ -182,7 +184,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
     ) -> Answer:
         turn = _turn(self._session(), request.state)
         wait = Waiting(turn.session, is_async=is_async)
-        recorded = _recorded(request.state["messages"])
+        recorded = _with_inputs_that_ran(request.state["messages"])
         if recorded:
             newest = {message.id: message for message in recorded}
             messages = [newest.get(message.id, message) for message in request.messages]
@@ -205,7 +207,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
 
     async def _tool(
         self, request: lc.ToolCallRequest, handler: Handler, *, is_async: bool
-    ) -> Told:
+    ) -> ToolAnswer:
         turn, tool_call = _turn(self._session(), request.state), request.tool_call
         wait = Waiting(turn.session, is_async=is_async)
         step = get_config()["configurable"]
@@ -250,12 +252,12 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
             outcome = await wait.hooks(call.finish(error))
             if not outcome.is_replaced:
                 raise
-            return _told(None, tool_call, outcome, marks)
+            return _result_for_model(None, tool_call, outcome, marks)
         finally:
             _caller.reset(token)
-        outcome = await wait.hooks(call.finish(_seen(result, tool_call["id"])))
+        outcome = await wait.hooks(call.finish(_shown_result(result, tool_call["id"])))
         marks["stop_reason"] = next(iter(caller.stops), None)
-        return _told(result, tool_call, outcome, marks)
+        return _result_for_model(result, tool_call, outcome, marks)
 
 
 def _turn(session: Session, state: Any) -> HookedTurn:
@@ -295,7 +297,7 @@ async def _end(turn: HookedTurn, state: State) -> Update:
     A jump to the end leads here too, after hooks have ended the turn.
     """
     messages, answer = state["messages"], state.get("structured_response")
-    new: list[BaseMessage] = _recorded(messages)
+    new: list[BaseMessage] = _with_inputs_that_ran(messages)
     is_told = turn.refused and not isinstance(messages[-1], ToolMessage)
     text = _text(*messages[-1:]) if answer is None else encode(answer).decode()
     rejection = await turn.finish(text)
@@ -454,7 +456,7 @@ def _refusal(tool_call: Mapping[str, Any], text: str, marks: Update) -> ToolMess
     return _marked(message, marks)
 
 
-def _seen(result: Any, call_id: str | None) -> ToolResult:
+def _shown_result(result: Any, call_id: str | None) -> ToolResult:
     """What hooks are shown of a result: all messages that it brings."""
     message = _message_in(result, call_id)
     contents: list[Any] = [
@@ -471,9 +473,9 @@ def _seen(result: Any, call_id: str | None) -> ToolResult:
     return ToolResult(llm_content=content_shown, error=error)
 
 
-def _told(
+def _result_for_model(
     result: Any, tool_call: Mapping[str, Any], outcome: ToolOutcome, marks: Update
-) -> Told:
+) -> ToolAnswer:
     """The result for the model: as the tool gave it, with what hooks said."""
     message = _message_in(result, tool_call["id"])
     marks["suppress_display"] = outcome.suppress_display or None
@@ -484,9 +486,9 @@ def _told(
     if message is None:
         if outcome.additions:
             logger.warning("a command without a message drops %s", outcome.additions)
-        return cast("Told", result)
+        return cast("ToolAnswer", result)
     new_message = _marked(_extended(message, outcome.additions), marks)
-    return cast("Told", _with_message(result, message, new_message))
+    return cast("ToolAnswer", _with_message(result, message, new_message))
 
 
 def _message_in(result: Any, call_id: str | None) -> ToolMessage | None:
@@ -537,7 +539,7 @@ def _latest_results(messages: Messages) -> list[ToolMessage]:
     return [message for message in later if isinstance(message, ToolMessage)]
 
 
-def _recorded(messages: Messages) -> list[Any]:
+def _with_inputs_that_ran(messages: Messages) -> list[Any]:
     """The model's last message with the inputs that its calls ran with, if changed."""
     ran: Update = {
         result.tool_call_id: _marks(result)["tool_input"]

@@ -806,7 +806,7 @@ class _ModelCall:
             request, available_tools=offered, translator=_TRANSLATOR
         )
         if (answer := answer_of(call)) is not None:
-            self.answer = self._said(answer)
+            self.answer = self._output_of(answer)
             return
         self._apply(request, call)
         self._holds_all = await run.session.has_hooks("AfterModel")
@@ -838,7 +838,7 @@ class _ModelCall:
                 arguments["model_settings"], **settings
             )
 
-    def _said(self, answer: Answer) -> list[Any]:
+    def _output_of(self, answer: Answer) -> list[Any]:
         """What hooks say in the place of an answer; it may be the end of the run."""
         if not answer.is_ending:
             return [_message(answer.text)]
@@ -857,7 +857,7 @@ class _ModelCall:
         answer = changed_answer(outcome)
         self._is_rewritten = answer is not None
         if answer is not None:
-            output = self._said(answer)
+            output = self._output_of(answer)
         return list(await self.run.begin_calls(output, self._handoffs))
 
     async def shown(self, event: Any) -> list[Any]:

@@ -194,9 +194,9 @@ class HooklineHooks:
         elif not event.cancel:
             earlier = (_prompt_of([message]) for message in reversed(agent.messages))
             prompt = _prompt_of(event.messages) or next(filter(None, earlier), "")
-            turn = await self._wait(_begun(session, prompt, caller, _NO_EFFECT))
+            turn = await self._wait(_begin_turn(session, prompt, caller, _NO_EFFECT))
             works[id(state)] = _Work(turn, state, caller)
-            _start(event, turn, caller)
+            _add_to_prompt(event, turn, caller)
 
     async def _on_end(self, event: hooks.AfterInvocationEvent) -> None:
         agent, result = event.agent, event.result
@@ -245,7 +245,7 @@ class HooklineHooks:
             work.has_answer = call.response is not None or not call.refused
         if answer is not None:
             usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-            for event in _said(answer, usage, {"latencyMs": 0}):
+            for event in _answer_events(answer, usage, {"latencyMs": 0}):
                 yield event
             return
         is_held = await self._wait(self._session.has_hooks("AfterModel"))
@@ -255,7 +255,7 @@ class HooklineHooks:
                 held_events.append(event)
             else:
                 yield event
-        for event in await self._wait(_finished(call, held_events)):
+        for event in await self._wait(_finish_model(call, held_events)):
             yield event
 
     async def _on_tool(self, event: hooks.BeforeToolCallEvent[Any]) -> None:
@@ -263,7 +263,7 @@ class HooklineHooks:
         if event.cancel_tool or _is_output(tool):
             return
         run = self._run(agent, event.invocation_state)
-        call = await self._asked(event, run)
+        call = await self._begin_tool(event, run)
         if call.refused:
             event.cancel_tool = call.message
             return
@@ -275,7 +275,7 @@ class HooklineHooks:
             caller = self._adopt(getattr(tool, "agent", None), own_caller)
         self._calls.setdefault(agent, []).append((use["toolUseId"], call, caller))
 
-    async def _asked(
+    async def _begin_tool(
         self, event: hooks.BeforeToolCallEvent[Any], run: HookedRun
     ) -> HookedToolCall:
         """Begin a call; raise Strands' interrupt if a person has to decide."""
@@ -367,7 +367,9 @@ class HooklineHooks:
         session, task = self._sessions.of(own_id, parent), source.state.task
         is_messages = isinstance(task, list) and all("role" in item for item in task)
         prompt = _prompt_of(task) if is_messages else _text_of(task)
-        turn = await self._wait(_begun(session, prompt, caller, _NO_EFFECT_ON_CREWS))
+        turn = await self._wait(
+            _begin_turn(session, prompt, caller, _NO_EFFECT_ON_CREWS)
+        )
         return _Caller(turn, "", turn.additions)
 
     def _on_crew_end(self, event: hooks.AfterMultiAgentInvocationEvent) -> None:
@@ -388,7 +390,7 @@ class HooklineHooks:
         return caller
 
 
-async def _begun(
+async def _begin_turn(
     session: Session, prompt: str, caller: _Caller | None, no_effect: dict[str, str]
 ) -> HookedTurn:
     """Begin the turn of an agent, or of a subagent that nothing has stopped."""
@@ -398,7 +400,7 @@ async def _begun(
     return await session.begin_subagent(caller.agent_type, prompt, parent=caller.run)
 
 
-def _start(event: Any, turn: HookedTurn, caller: _Caller | None) -> None:
+def _add_to_prompt(event: Any, turn: HookedTurn, caller: _Caller | None) -> None:
     """Add what hooks added to the prompt, or keep a refused one out of the history.
 
     The history has to stay in order, as services want it, also where it is stored: so
@@ -501,7 +503,7 @@ _MESSAGES: MessageShape[Any] = MessageShape(
 )
 
 
-def _said(answer: Answer, usage: Any, metrics: Any) -> list[TypedEvent]:
+def _answer_events(answer: Answer, usage: Any, metrics: Any) -> list[TypedEvent]:
     """The events of what hooks say in the place of an answer."""
     text, is_ending = answer
     stop: Any = "guardrail_intervened" if is_ending else "end_turn"
@@ -510,7 +512,9 @@ def _said(answer: Answer, usage: Any, metrics: Any) -> list[TypedEvent]:
     return [text_event, ModelStopReason(stop, message, usage, metrics)]
 
 
-async def _finished(call: HookedModelCall, held_events: list[Any]) -> list[TypedEvent]:
+async def _finish_model(
+    call: HookedModelCall, held_events: list[Any]
+) -> list[TypedEvent]:
     """The events of an answer after its hooks; nothing that they removed is left."""
     last = next(
         (e for e in reversed(held_events) if isinstance(e, ModelStopReason)), None
@@ -526,7 +530,7 @@ async def _finished(call: HookedModelCall, held_events: list[Any]) -> list[Typed
     answer = changed_answer(outcome, (use["name"] for use in uses))
     if answer is None:
         return [*orders, last] if outcome.suppress_display else held_events
-    events = _said(answer, last.usage, last.metrics)
+    events = _answer_events(answer, last.usage, last.metrics)
     return [*orders, *(events[1:] if outcome.suppress_display else events)]
 
 
