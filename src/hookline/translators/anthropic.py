@@ -130,7 +130,7 @@ class AnthropicTranslator(SdkTranslator):
         return choice
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Whether the API can restrict a call to the allowed names."""
+        """Whether the API can restrict a call to the names in a hook's tool config."""
         tool_config = tool_config_parts(hook_tool_config)
         names = tool_config.allowed_function_names or ()
         return tool_config.mode == "ANY" and len(names) == 1

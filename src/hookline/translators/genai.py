@@ -292,7 +292,7 @@ class GenAITranslator(SdkTranslator):
         return _changed_tool_config(base, tool_config)
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Whether the API can restrict a call to the allowed names."""
+        """Whether the API can restrict a call to the names in a hook's tool config."""
         return tool_config_parts(hook_tool_config).mode in _MODES_WITH_NAMES
 
     def _is_chunk(self, chunk: Any) -> bool:

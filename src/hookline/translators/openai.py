@@ -152,7 +152,7 @@ class OpenAIApi(SdkTranslator):
         return {"type": _ALLOWED_TOOLS, **allowed}
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Whether the API can restrict a call to the allowed names."""
+        """Whether the API can restrict a call to the names in a hook's tool config."""
         return tool_config_parts(hook_tool_config).mode != "NONE"
 
     def _assembled(self, chunks: list[Any]) -> Any:
