@@ -25,6 +25,7 @@ from hookline.protocol.values import (
     decode,
     encode,
     encode_whole,
+    is_read_back,
     text_of,
 )
 from hookline.settings.load import HookOptions
@@ -189,6 +190,8 @@ class HookPlan(Struct, frozen=True):
     sequential: bool
     special: bool = False
     """Whether a hook has a condition, or is not waited for."""
+    needs_json: bool = True
+    """Whether a hook is shown the input as text; rules and policies read its values."""
 
 
 def base_fields(
@@ -250,8 +253,17 @@ class HookCall(Struct, eq=False):
         """The same event as it was fired."""
         return self.fired or self
 
-    def encode(self) -> None:
-        """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
+    def encode(self, *, needs_json: bool = True) -> None:
+        """Write the input as JSON; raises ``EncodingError`` if a part is not shown.
+
+        Without ``needs_json`` what hooks would read from the text is enough.
+        """
+        try:
+            if not needs_json and is_read_back(self.input):
+                self.plain_values = self.input
+                return
+        except RecursionError:
+            pass  # the host's own stack is deep
         self.payload = encode_whole(self.input)
 
     def values(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from hookline.protocol.values import (
     decode,
     encode,
     encode_whole,
+    is_read_back,
     same_json,
     text_of,
 )
@@ -66,6 +67,31 @@ def test_json_values_survive_encoding_and_decoding(value: Any) -> None:
     assert decode(encode(value)) == value
     assert decode(json.dumps(value)) == value
     assert same_json(value, json.loads(json.dumps(value, sort_keys=True, indent=1)))
+
+
+@given(anything | plain)
+def test_value_that_rules_read_itself_is_what_its_json_says(value: Any) -> None:
+    if is_read_back(value):
+        assert repr(decode(encode_whole(value))) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"a",
+        (1,),
+        "\ud800",
+        {"\ud800": 1},
+        {1: 2},
+        float("nan"),
+        nested(501),
+        Target("a"),
+    ],
+    ids=repr,
+)
+def test_value_that_its_json_shows_otherwise_is_not_read_itself(value: Any) -> None:
+    assert not is_read_back([value])
+    assert is_read_back([{"a": [1, 2.5, None, True, "text"]}])
 
 
 SECRET = "hunter2.env"

@@ -102,7 +102,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
             fields = self._stable(event, fields)
         observed.stage = _EXECUTION
         call = observed.make_call(fields)
-        call.encode()
+        call.encode(needs_json=plan.needs_json or remote is not None)
         started = time.perf_counter()
         observed.hook_results = results = await self.runner.run(plan, call)
         took_ms = (time.perf_counter() - started) * 1000

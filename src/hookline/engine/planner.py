@@ -25,9 +25,12 @@ from msgspec import Struct
 from hookline._internal.log import logger
 from hookline.plan import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.settings.model import HookType
 
 from .registry import HookRegistry
 
+_READERS = frozenset({HookType.RULE, HookType.CEDAR})
+"""Types of hooks that read the values of the input, at once."""
 MAX_NAME = 256
 """A longer name matches every matcher, so that it cannot evade a guard."""
 MAX_PATTERN = 8192
@@ -124,7 +127,8 @@ def make_plan(
         if item.duplicate_of is not None
     )
     is_special = any(h.config.condition or h.config.is_async for h in planned)
-    return HookPlan(event, planned, is_sequential, special=is_special)
+    needs_json = is_special or any(h.config.type not in _READERS for h in planned)
+    return HookPlan(event, planned, is_sequential, is_special, needs_json)
 
 
 def judge(

@@ -157,6 +157,28 @@ def _is_plain(value: Any, depth: int) -> bool:
     return True
 
 
+def is_read_back(value: Any, depth: int = 0) -> bool:
+    """Whether a value is just what would be read from its JSON, told by its types.
+
+    False also for one that is rare: deeper than 100 levels, or with other letters.
+    """
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())  # others may hold a lone surrogate
+    if kind is float:
+        return math.isfinite(value)
+    if kind is dict:
+        items = value.values()
+        for key in value:
+            if type(key) is not str or not key.isascii():
+                return False
+    elif kind is list:
+        items = value
+    else:
+        return kind in _PLAIN_SCALARS
+    return depth < 100 and all(is_read_back(it, depth + 1) for it in items)
+
+
 class _Copy:
     """One copy of a value, made of what JSON can hold.
 
