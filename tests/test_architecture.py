@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -54,6 +55,15 @@ def test_modules_have_no_import_cycles() -> None:
         for module in MODULES
     }
     TopologicalSorter(graph).prepare()  # raises CycleError with the modules in it
+
+
+def test_places_named_on_the_page_are_there() -> None:
+    section = PAGE.read_text().split("## Where a change goes")[1].split("## ")[0]
+    table = section.rpartition("|\n")[0]
+    names = re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)", table)
+    ends = tuple(f"{module}." for module in MODULES)
+    assert len(names) > 10
+    assert [name for name in names if not any(f".{name}." in end for end in ends)] == []
 
 
 async def test_the_call_path_of_one_event_is_short() -> None:

@@ -231,7 +231,7 @@ class Matcher(Struct, frozen=True):
 
 @lru_cache(maxsize=16384)
 def compile_matcher(pattern: str) -> Matcher:
-    """Compile a matcher; one that is no regular expression is compared literally."""
+    """Compile a matcher; an invalid expression is compared literally."""
     longest, search, searched, plain = -1, None, "", ""
     if len(pattern) <= MAX_PATTERN:
         try:
