@@ -102,8 +102,8 @@ BROAD = {
     # Foreign code: hooks in this process, subscribers and carriers, extensions,
     # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
     "agent/model_calls.py": 1,
-    "agent/client_genai.py": 1,
-    "agent/client_http.py": 1,
+    "agent/clients/genai.py": 1,
+    "agent/clients/http.py": 1,
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 3,
     "bus/client.py": 2,

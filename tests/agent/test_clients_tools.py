@@ -19,8 +19,8 @@ from google.genai import types
 
 from hookline import Config
 from hookline.agent import hooked, hooked_tool, session_of
-from hookline.agent.client import ClientHooks
-from hookline.agent.client_genai import GenAICall, HookedSession, is_session
+from hookline.agent.clients import ClientHooks
+from hookline.agent.clients.genai import GenAICall, HookedSession, is_session
 from hookline.agent.decorator import iterate_to_end
 from hookline.errors import UnhookedCallError
 from hookline.testing.modelapi import Answer

@@ -9,7 +9,7 @@ _MODULES = {
     "backends": "AnthropicModel GenAIModel OpenAIModel Says ScriptedModel "
     "ScriptedReply",
     "chat": "ChatChunk ChatReply ChatSession StreamMode",
-    "client": "hooked",
+    "clients": "hooked",
     "conversation": "ModelClient Role Tool ToolAnswer ToolCall ToolSpec Turn",
     "decorator": "hooked_tool",
     "loop": "Agent AgentResult Ending",

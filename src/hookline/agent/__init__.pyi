@@ -8,7 +8,7 @@ from .chat import ChatChunk as ChatChunk
 from .chat import ChatReply as ChatReply
 from .chat import ChatSession as ChatSession
 from .chat import StreamMode as StreamMode
-from .client import hooked as hooked
+from .clients import hooked as hooked
 from .conversation import ModelClient as ModelClient
 from .conversation import Role as Role
 from .conversation import Tool as Tool

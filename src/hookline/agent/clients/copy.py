@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
+from hookline.agent.decorator import run_to_end
 from hookline.errors import UnknownClientError
 
-from .client_http import HttpHooks, ModelRequest, current, permitted
-from .decorator import run_to_end
+from .http import HttpHooks, ModelRequest, current, permitted
 
 
 class _Hooked:

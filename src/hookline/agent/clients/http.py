@@ -20,13 +20,13 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hookline._internal.log import logger
+from hookline.agent.decorator import Waiting, run_to_end
+from hookline.agent.model_calls import HookedModelCall
 from hookline.errors import TranslationError, UnhookedCallError, UnseenResponseError
 from hookline.protocol.events import HookEventName
 from hookline.translators.shape import HookTranslator
 
-from .client import ClientHooks
-from .decorator import Waiting, run_to_end
-from .model_calls import HookedModelCall
+from . import ClientHooks
 
 Body = dict[str, Any]
 

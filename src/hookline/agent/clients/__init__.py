@@ -1,7 +1,6 @@
 """``hooked(client, config)``: an SDK's client whose model calls pass the hooks.
 
-Each SDK has a module of its own: ``client_genai``, ``client_openai`` and
-``client_anthropic``.
+Each SDK has a module of its own.
 """
 
 from __future__ import annotations
@@ -12,19 +11,18 @@ from importlib import import_module
 from typing import TypeVar, cast
 
 from hookline._internal.log import logger
+from hookline.agent.chat import StreamBuffering, StreamMode
+from hookline.agent.session import ConfigOrSession, Session, session_of
+from hookline.agent.tool_calls import Confirm
+from hookline.agent.turn import HookedRun
 from hookline.errors import UnknownClientError
-
-from .chat import StreamBuffering, StreamMode
-from .session import ConfigOrSession, Session, session_of
-from .tool_calls import Confirm
-from .turn import HookedRun
 
 C = TypeVar("C")
 
 _CLIENTS = {
-    "google.genai": ("client_genai", "hooked_genai"),
-    "openai": ("client_openai", "hooked_openai"),
-    "anthropic": ("client_anthropic", "hooked_anthropic"),
+    "google.genai": ("genai", "hooked_genai"),
+    "openai": ("openai", "hooked_openai"),
+    "anthropic": ("anthropic", "hooked_anthropic"),
 }
 
 
@@ -46,7 +44,7 @@ def hooked(
         for package, (module, function) in _CLIENTS.items():
             if f"{kind.__module__}.".startswith(f"{package}."):
                 hooks = ClientHooks(session_of(config), confirm, on_stop, stream_mode)
-                found = import_module(f"hookline.agent.{module}")
+                found = import_module(f"hookline.agent.clients.{module}")
                 return cast("C", getattr(found, function)(client, hooks))
     raise _not_a_client(client)
 

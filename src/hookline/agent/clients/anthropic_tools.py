@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import Any
 
+from hookline.agent.decorator import run_to_end
+from hookline.agent.tool_calls import ToolResult, content_text
+from hookline.agent.turn import HookedRun
 from hookline.translators.values import get
 
-from .client_anthropic_api import tool_name
-from .client_http import HttpHooks
-from .decorator import run_to_end
-from .tool_calls import ToolResult, content_text
-from .turn import HookedRun
+from .anthropic_api import tool_name
+from .http import HttpHooks
 
 # A runner without these runs its tools elsewhere; its requests are refused then.
 _RUNS_TOOLS = ("_run_tool", "_run_toolset_member")

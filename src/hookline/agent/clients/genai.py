@@ -14,13 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from msgspec import structs
 
 from hookline._internal.log import logger
-from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
-from hookline.translators.genai import GenAITranslator, GenerateContentRequest
-from hookline.translators.values import get, with_field
-
-from .client import ClientHooks
-from .conversation import name_of
-from .decorator import (
+from hookline.agent.conversation import name_of
+from hookline.agent.decorator import (
     HOOKED,
     Waiting,
     hooked_tool,
@@ -29,7 +24,12 @@ from .decorator import (
     run_to_end,
     wrap,
 )
-from .model_calls import HookedModelCall
+from hookline.agent.model_calls import HookedModelCall
+from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
+from hookline.translators.genai import GenAITranslator, GenerateContentRequest
+from hookline.translators.values import get, with_field
+
+from . import ClientHooks
 
 try:
     from google.genai import types

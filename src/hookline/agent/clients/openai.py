@@ -14,9 +14,9 @@ from hookline.errors import MissingExtraError, UnknownClientError
 from hookline.translators.openai import OpenAITranslator, ResponsesTranslator
 from hookline.translators.values import get, items
 
-from .client import ClientHooks
-from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy
-from .client_http import (
+from . import ClientHooks
+from .copy import HookedAsyncClient, HookedSyncClient, hooked_copy
+from .http import (
     Body,
     Endpoints,
     HttpHooks,

@@ -9,7 +9,7 @@ from typing import Any
 from hookline.translators.anthropic import AnthropicTranslator
 from hookline.translators.values import get, items, string_of
 
-from .client_http import Body, ModelApi, server_sent
+from .http import Body, ModelApi, server_sent
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")

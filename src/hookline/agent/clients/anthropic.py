@@ -18,16 +18,16 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from hookline.agent.decorator import run_to_end
+from hookline.agent.turn import HookedRun
 from hookline.errors import MissingExtraError, UnhookedCallError, UnknownClientError
 from hookline.protocol.events import HookEventName
 
-from .client import ClientHooks
-from .client_anthropic_api import MessagesApi
-from .client_anthropic_tools import with_hooked_runner
-from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy
-from .client_http import Endpoints, HttpHooks, ModelRequest, current
-from .decorator import run_to_end
-from .turn import HookedRun
+from . import ClientHooks
+from .anthropic_api import MessagesApi
+from .anthropic_tools import with_hooked_runner
+from .copy import HookedAsyncClient, HookedSyncClient, hooked_copy
+from .http import Endpoints, HttpHooks, ModelRequest, current
 
 try:
     from anthropic import _base_client, _streaming
