@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookline.hosts.host import Host
-from hookline.hosts.host_files import FILES
 from hookline.hosts.host_verdict import EFFECTS
 from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
@@ -21,7 +20,7 @@ TABLE, AGENTS = "table", "agents"
 
 def page_of(host: Host) -> Path:
     """The page of a host."""
-    return ROOT / "docs" / "how-to" / "hosts" / f"{host.name.value}.md"
+    return ROOT / "docs" / "how-to" / "hosts" / f"{host.name}.md"
 
 
 def with_table(text: str, name: str, table: str) -> str:
@@ -35,11 +34,11 @@ def agents_table() -> str:
     """Every host: its page, what it was tested with, and where it is installed."""
     lines = [_line(["agent", "HOST", "tested with", "settings"]), "|---" * 4 + "|"]
     for host in HOSTS.values():
-        linked = f"[{host.title}]({host.name.value}.md)"
+        linked = f"[{host.title}]({host.name}.md)"
         title = linked if page_of(host).exists() else host.title
         tested = host.tested or "untested, by its documentation"
-        file = f"`{FILES[host.name].project.format(event='EVENT')}`"
-        lines.append(_line([title, f"`{host.name.value}`", tested, file]))
+        file = f"`{host.files.project.format(event='EVENT')}`"
+        lines.append(_line([title, f"`{host.name}`", tested, file]))
     return "\n".join([*lines, ""])
 
 

@@ -13,7 +13,7 @@ from .pages import steps_of
 WITH_PAGES = [host for host in HOSTS.values() if page_of(host).exists()]
 
 
-@pytest.mark.parametrize("host", WITH_PAGES, ids=lambda host: host.name.value)
+@pytest.mark.parametrize("host", WITH_PAGES, ids=lambda host: host.name)
 def test_a_page_agrees_with_the_tables_of_its_host(host: Host) -> None:
     """``python -m tests.docs.hosts`` writes the table.
 
@@ -27,7 +27,7 @@ def test_a_page_agrees_with_the_tables_of_its_host(host: Host) -> None:
     assert host.tested in text if host.tested else "untested" in text.lower()
     steps = steps_of(page_of(host))
     lines = [command.line for step in steps for command in step.commands]
-    assert f"hookline install {host.name.value}" in lines[:3]
+    assert f"hookline install {host.name}" in lines[:3]
 
 
 def test_the_overview_lists_every_host_with_its_page() -> None:

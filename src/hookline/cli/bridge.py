@@ -13,8 +13,7 @@ from hookline._internal.log import silent_log
 from hookline.errors import HooklineError
 from hookline.hosts.bridge import Bridge, Reply
 from hookline.hosts.failsafe import MAX_EVENT_BYTES, failsafe, failure_status
-from hookline.hosts.host import HostName
-from hookline.hosts.registry import host_of
+from hookline.hosts.registry import HOSTS, host_of
 
 from .common import Options, Parser
 
@@ -41,7 +40,7 @@ failed, or had no time left; 1 if it failed on any other event"""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    names = ", ".join(HostName)
+    names = ", ".join(HOSTS)
     parser.add_argument("host", metavar="HOST", nargs="?", help=names)
     text = "the agent's name of the event, if its JSON does not have it"
     parser.add_argument("event", metavar="EVENT", nargs="?", help=text)

@@ -10,7 +10,7 @@ from argparse import Action
 from typing import Any
 
 from hookline.errors import HooklineError, MissingExtraError, nearest
-from hookline.hosts.host import HostName
+from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
 
 from .common import Options, Parser
@@ -101,7 +101,7 @@ def _values(argument: Action, command: str) -> Any:
     if kind == "EVENT" and command != "bridge":  # that one is the agent's own name
         return [*HookEventName]
     if kind == "HOST":
-        return [*HostName]
+        return [*HOSTS]
     if kind == "SHELL":
         return _SHELLS
     files = {"FILE": shtab.FILE, "PATH": shtab.FILE}

@@ -28,7 +28,7 @@ def event_json(
     names = [theirs for theirs, ours in host.events.items() if ours is event]
     effects = EFFECTS[event] if result is None else _asked(event, result)
     return {
-        "name": host.name.value,
+        "name": host.name,
         "title": host.title,
         "tested": host.tested,
         "events": names,
@@ -71,7 +71,7 @@ def show_overview(host: Host, config: Config, *, as_json: bool) -> None:
     }
     if as_json:
         events = [_overview_json(event, found[event], hooks[event]) for event in found]
-        about = {"name": host.name.value, "title": host.title, "tested": host.tested}
+        about = {"name": host.name, "title": host.title, "tested": host.tested}
         print_json({"host": about, "events": events})
         return
     print(_described(host))

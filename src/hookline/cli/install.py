@@ -12,10 +12,8 @@ from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.hosts.file_changes import Change, ChangedMeanwhileError, apply
-from hookline.hosts.host import Host, HostName
+from hookline.hosts.host import Host, Layout
 from hookline.hosts.host_files import (
-    FILES,
-    Layout,
     Scope,
     reads_project,
     switched_off_in,
@@ -49,7 +47,7 @@ have hooks in this project. Everything else in the file stays as it is, comments
 If Hookline is gone, crashes or is late, the agent then blocks its tools, and says what
 to do; with --fail-open it runs them. Events of other kinds never wait for Hookline.
 
-hosts: {", ".join(HostName)}
+hosts: {", ".join(HOSTS)}
 
 exit status: 0 installed (or already was), 1 nothing written"""
 
@@ -120,7 +118,7 @@ def _is_activated(program: tuple[str, ...]) -> bool:
 
 def _project_scope(host: Host, workspace: Workspace) -> Scope:
     """The project's own file, unless the host would not read it."""
-    files = FILES[host.name]
+    files = host.files
     is_read = files.asks_for_trust or reads_project(files, workspace.root)
     project = Installer(host.name, Scope.PROJECT, workspace)
     return Scope.PROJECT if is_read or project.calls(host.events) else Scope.USER
@@ -216,7 +214,7 @@ def _print_notes(
         notes.append(f"{host.title} blocks tools if Hookline gives no answer: {ways}")
     if host.tested is None:
         notes.insert(0, f"untested: written by the documentation of {host.title} alone")
-    off = switched_off_in(FILES[host.name], workspace)
+    off = switched_off_in(host.files, workspace)
     if off is not None:
         notes.insert(0, f"hooks are switched off in {shown_path(off)}: none will run")
     for note in notes:
@@ -224,7 +222,7 @@ def _print_notes(
 
 
 def _short(host: Host, wanted: list[Wanted]) -> Iterator[str]:
-    files = FILES[host.name]
+    files = host.files
     if files.timeout_key is None and files.default_ms:
         long = [one.event for one in wanted if one.needs_ms > files.default_ms]
         if long:
@@ -238,12 +236,12 @@ def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
     hosts/README.md#rules 9
     """
     known = HOSTS
-    readers = [known[one].title for one in FILES[host.name].readers if one in known]
+    readers = [known[one].title for one in host.files.readers if one in known]
     if readers:
         unless = "unless they have a 'hookline install' of their own"
         yield f"the file also serves {', '.join(readers)}, {unless}"
     for other in known.values():
-        for scope in Scope if host.name in FILES[other.name].readers else ():
+        for scope in Scope if host.name in other.files.readers else ():
             with suppress(HooklineError):  # nobody can read it, so nobody calls it
                 for path in Installer(other.name, scope, workspace).calls(other.events):
                     silent = f"stays silent in {host.title} from now on"
@@ -254,8 +252,8 @@ def _print_next(host: Host, scope: Scope, hooks: list[RegisteredHook]) -> None:
     steps = []
     if any(hook.trust is not TrustStatus.TRUSTED for hook in hooks):
         steps.append("hookline trust   # the project's hooks do not run before that")
-    if FILES[host.name].next_step:
-        steps.append(FILES[host.name].next_step)
+    if host.files.next_step:
+        steps.append(host.files.next_step)
     if scope is Scope.USER:
         again = f"hookline install {host.name} --user --all-events"
         steps.append(f"{again}   # if other projects have hooks for other events")

@@ -57,8 +57,8 @@ def run(options: Options) -> None:
 
 
 def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
-    from hookline.hosts.host_files import FILES
     from hookline.hosts.installed import Installed, find_installed
+    from hookline.hosts.registry import HOSTS
 
     from .install import shown_path
 
@@ -66,7 +66,7 @@ def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
         found = [item for item in one.findings if item.severity is not Severity.HINT]
         if found:
             return "'hookline check' has findings"
-        return FILES[one.host].approval or "yes"
+        return HOSTS[one.host].files.approval or "yes"
 
     installed = find_installed(find_workspace(folder), hooks)
     if installed:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.hosts.converter import Migrated, joined
-from hookline.hosts.host import HostName
 from hookline.hosts.migration import (
     HookFile,
     MigrationSource,
@@ -23,6 +22,7 @@ from hookline.hosts.migration import (
     migrate,
     unread_hooks,
 )
+from hookline.hosts.registry import HOSTS
 from hookline.rules.failure import FAILURE_CONDITIONS
 from hookline.settings.load import Settings
 from hookline.settings.places import PROJECT_FOLDER, find_workspace
@@ -107,7 +107,7 @@ def run(options: Options) -> None:
     if migrated.hook_count and not options.output:
         where = "" if project == "." else f" --cwd {shlex.quote(project)}"
         print(f"\nnext:\n  hookline trust{where}   # review and approve the hooks")
-        if options.source in {*HostName}:
+        if options.source in HOSTS:
             once = "to use them there: remove the old ones, or both run"
             print(f"  hookline install {options.source}{where}   # {once}")
 

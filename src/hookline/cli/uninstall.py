@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from hookline.errors import HooklineError
 from hookline.hosts.file_changes import Change, apply, recorded_files
-from hookline.hosts.host import Host, HostName
+from hookline.hosts.host import Host
 from hookline.hosts.host_files import Scope
 from hookline.hosts.install import Installer
-from hookline.hosts.registry import host_of
+from hookline.hosts.registry import HOSTS, host_of
 from hookline.settings.places import find_workspace
 
 from .common import Options, Parser
@@ -27,7 +27,7 @@ made is removed; in any other file only Hookline's own entries are removed.
   hookline uninstall claude
   hookline uninstall codex --dry-run    show the change as a diff, write nothing
 
-hosts: {", ".join(HostName)}
+hosts: {", ".join(HOSTS)}
 
 exit status: 0 done (or was not installed), 1 a file could not be changed"""
 

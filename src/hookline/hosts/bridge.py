@@ -43,10 +43,9 @@ from hookline.settings.places import SettingsPlaces, folders_above
 from hookline.settings.watch import SettingsWatch
 
 from .conversation import Conversation
-from .emitters.copilot import own_event
 from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
-from .host import Answer, BadInputError, Host, HostEvent, HostName, lost
-from .host_files import FILES, deadline_ms, is_installed, needed_ms
+from .host import Answer, BadInputError, Host, HostEvent, lost
+from .host_files import deadline_ms, is_installed, needed_ms
 from .host_verdict import Effect, HostVerdict, Wire, host_verdict
 from .registry import host_of, real_host
 from .self_protection import refusal
@@ -125,7 +124,7 @@ class Bridge:
         with loaded:
             now = await loaded.now()
             hooks = now.hooks_for(read.event)
-            within_ms = within_ms or deadline_ms(FILES[host.name], needed_ms(hooks))
+            within_ms = within_ms or deadline_ms(host.files, needed_ms(hooks))
             failsafe.allow(within_ms / 1000)
             failsafe.doing = f"running the hooks of {read.event.value}"
             spare_s = min(_SPARE_S, within_ms / 4000)
@@ -231,11 +230,11 @@ class _Unread(Struct, frozen=True):
         if known is None:
             closed = unseen or closed_events(settings)
             told = f"{self.told}; it is blocked" if closed else self.told
-            details = {"host": self.host.name.value}
+            details = {"host": self.host.name}
             handler.note("", told, details, blocked=bool(closed))
             return self.host.refuse(self.told) if closed else None
         failure = EncodingError if unseen else HooklineError
-        about = {"host": {"name": self.host.name.value, "event": self.event}}
+        about = {"host": {"name": self.host.name, "event": self.event}}
         result = handler.judge_unreadable(known, about, failure(self.told))
         if known in _ENDINGS and not unseen:
             return None  # the next answer would be rejected in the same way
@@ -430,7 +429,7 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
     now.record(_heard(host, read, event, told, answer))
     losses = lost(host, event, verdict, answer)
     if losses and now.handler is not None:
-        about = {"host": host.name.value, "event": read.name}
+        about = {"host": host.name, "event": read.name}
         for loss in losses:
             now.handler.note(session.session_id, loss, about)
     errors = [error.message for one in results for error in one.aggregated.errors]
@@ -535,12 +534,11 @@ def _line(text: str) -> bytes:
 
 def _is_asked_directly(host: Host, read: HostEvent) -> bool:
     """Whether a host that calls through another's file calls us by itself as well."""
-    event = read.name
-    if host.name is HostName.COPILOT:
-        if "CLAUDECODE" in os.environ:
-            return False  # one agent may run the other: then nobody is silent
-        event = own_event(event)
-    return is_installed(host.name, _folders(host, read).start, event)
+    if host.name == "copilot" and "CLAUDECODE" in os.environ:
+        return False  # one agent may run the other: then nobody is silent
+    return is_installed(
+        host.name, _folders(host, read).start, host.file_event(read.name)
+    )
 
 
 def _nothing(event: str | None) -> HostEvent:

@@ -25,11 +25,6 @@ try:
 except ImportError:  # a Python without sockets
     _socket = None  # type: ignore[assignment] # checked before it is used
 
-HOSTS = (
-    *("claude", "gemini", "llxprt", "codex", "copilot", "qwen", "opencode", "cursor"),
-    *("vscode", "droid", "goose", "kiro", "windsurf", "cline"),
-)
-"""Repeated here: the table of hosts takes too long to load."""
 SWITCH = "HOOKLINE_NO_RESIDENT"
 ACCEPT_S = 2.0
 """How long the helper may take for each of its two acknowledgements."""
@@ -151,9 +146,8 @@ def ask(failsafe: Failsafe) -> None:
 
 
 def _can_ask(arguments: list[str]) -> bool:
-    if not 1 <= len(arguments) <= 2 or arguments[0] not in HOSTS:
-        return False
-    if arguments[-1][:1] == "-" or os.environ.get(SWITCH, "0") not in {"", "0"}:
+    is_event = 1 <= len(arguments) <= 2 and not any(w[:1] == "-" for w in arguments)
+    if not is_event or os.environ.get(SWITCH, "0") not in {"", "0"}:
         return False
     # A closed stream's number would be taken by the connection.
     streams = (sys.stdin, sys.stdout, sys.stderr)

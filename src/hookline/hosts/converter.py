@@ -18,8 +18,8 @@ from msgspec import Struct
 from hookline.protocol.events import HookEventName
 from hookline.shell.parse import quote_variables
 
-from .host import HostName
 from .host_files import bridge_program
+from .registry import HOSTS
 
 Wire = dict[str, Any]
 Head = tuple[str | None, str | None]
@@ -184,7 +184,7 @@ class Converter:
             self.note(f"{name}: hooks of type {kind!r} are not supported{why}")
             return
         shown = ours.get("command", ours.get("url"))
-        if any(bridge_program(ours.get("command"), host) for host in HostName):
+        if any(bridge_program(ours.get("command"), host) for host in HOSTS):
             self.note(f"{name}: {shown!r} is Hookline itself")
             return
         for key in sorted(hook.keys() - {*self.fields, "dialect"}):

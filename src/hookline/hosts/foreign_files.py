@@ -14,47 +14,29 @@ from typing import Any
 
 from hookline.protocol.dialects import CLAUDE_TOOLS
 
-from .host import HostName
 from .host_verdict import Wire
 from .registry import HOSTS
 
-_H = HostName
-_PLACES: dict[HostName, str] = {
-    _H.CLAUDE: r"\.claude/[^/]+|\.claude-plugin/[^/]+",
-    _H.GEMINI: r"\.gemini/[^/]+|gemini-extension\.json",
-    _H.LLXPRT: r"\.llxprt/[^/]+|llxprt-code/[^/]+",
-    _H.CODEX: r"\.codex/[^/]+",
-    _H.COPILOT: r"\.github/(hooks|copilot)/[^/]+|\.copilot/(hooks/)?[^/]+",
-    _H.QWEN: r"\.qwen/[^/]+",
-    _H.OPENCODE: r"\.opencode/[^/]+|opencode\.jsonc?",
-    _H.CURSOR: r"\.cursor/[^/]+",
-    _H.VSCODE: r"\.vscode/[^/]+",
-    _H.DROID: r"\.factory/[^/]+",
-    _H.GOOSE: r"(\.agents|goose)/plugins/[^/]+/(hooks/)?[^/]+",
-    _H.KIRO: r"\.(kiro|amazonq)/([^/]+/)?[^/]+|amazonq/cli-agents/[^/]+",
-    _H.WINDSURF: r"\.windsurf/[^/]+|\.codeium/windsurf/[^/]+",
-    _H.CLINE: r"\.cline(rules)?/(hooks/)?[^/]+",
-}
-_CLAUDE_SHAPED: dict[HostName, frozenset[str]] = {
-    _H.CODEX: frozenset({"apply_patch", "exec_command", "write_stdin"}),
-    _H.QWEN: frozenset(
+_CLAUDE_SHAPED: dict[str, frozenset[str]] = {
+    "codex": frozenset({"apply_patch", "exec_command", "write_stdin"}),
+    "qwen": frozenset(
         {
             *("run_shell_command", "write_file", "read_file", "replace", "edit"),
             *("read_many_files", "list_directory", "web_fetch", "glob"),
             *("grep_search", "search_file_content", "todo_write"),
         }
     ),
-    _H.DROID: frozenset({"Execute", "Create", "ApplyPatch", "FetchUrl"}),
+    "droid": frozenset({"Execute", "Create", "ApplyPatch", "FetchUrl"}),
 }
 """Agents with the events of Claude Code, and what they call their tools."""
-_KEYS: dict[HostName, frozenset[str]] = {
-    _H.COPILOT: frozenset({"bash", "powershell", "timeoutSec"}),
-    _H.CODEX: frozenset({"commandWindows", "additionalContextLimit"}),
-    _H.GOOSE: frozenset({"on_failure"}),
-    _H.KIRO: frozenset({"timeout_ms", "trigger"}),
+_KEYS: dict[str, frozenset[str]] = {
+    "copilot": frozenset({"bash", "powershell", "timeoutSec"}),
+    "codex": frozenset({"commandWindows", "additionalContextLimit"}),
+    "goose": frozenset({"on_failure"}),
+    "kiro": frozenset({"timeout_ms", "trigger"}),
 }
 """Keys of a hook that only this agent has."""
-_OWN_EVENTS = (_H.CLAUDE, _H.GEMINI, _H.COPILOT, _H.CURSOR, _H.KIRO, _H.WINDSURF)
+_OWN_EVENTS = ("claude", "gemini", "copilot", "cursor", "kiro", "windsurf")
 """Agents that are known by the names of their events."""
 _CURSOR_EVENTS = frozenset(
     {
@@ -67,29 +49,29 @@ _LONGEST_S = 1000
 """No hook of Claude Code is meant to run longer, and Qwen Code counts milliseconds."""
 
 
-def foreign_file(source: HostName, path: Path, theirs: Wire | None) -> str | None:
+def foreign_file(source: str, path: Path, theirs: Wire | None) -> str | None:
     """Why a file cannot be read as the settings of one agent; None if it can.
 
     ``theirs``: what it says, where it was read.
     """
     place = path.absolute().as_posix()
-    owners = (h for h, name in _PLACES.items() if re.search(f"/(?:{name})$", place))
+    owners = (h for h in HOSTS if re.search(f"/(?:{HOSTS[h].places})$", place))
     owner, verb = next(owners, None), "is a file of"
     if owner is None and theirs is not None:
         owner, verb = _owner_by_content(source, theirs), "looks like one of"
-        if owner is _H.QWEN and path.absolute().parent.name == "hooks":
+        if owner == "qwen" and path.absolute().parent.name == "hooks":
             owner = None  # it has no plugins like Claude Code's
-    if owner is None or owner is source:
+    if owner is None or owner == source:
         return None
     whose = f"{path} {verb} {HOSTS[owner].title}"
-    if owner in (_H.CLAUDE, _H.GEMINI, _H.LLXPRT):
+    if owner in ("claude", "gemini", "llxprt"):
         command = f"hookline migrate --from {owner} {shlex.quote(str(path))}"
         return f"{whose}: run '{command}'"
     todo = "whose hooks cannot be converted yet: write them to .hookline/settings.json"
     return f"{whose}, {todo}; 'hookline install {owner}' runs them there"
 
 
-def foreign_files(source: HostName, project: Path) -> Iterator[str]:
+def foreign_files(source: str, project: Path) -> Iterator[str]:
     """What a project has of other agents."""
     names = ("settings.json", "hooks.json", "hooks/*.json")
     for file in sorted(file for name in names for file in project.glob(f".*/{name}")):
@@ -98,7 +80,7 @@ def foreign_files(source: HostName, project: Path) -> Iterator[str]:
             yield problem
 
 
-def _owner_by_content(source: HostName, theirs: Wire) -> HostName | None:
+def _owner_by_content(source: str, theirs: Wire) -> str | None:
     hooks = theirs.get("hooks")
     by_event = hooks if isinstance(hooks, dict) else {}
     groups = [
@@ -113,11 +95,11 @@ def _owner_by_content(source: HostName, theirs: Wire) -> HostName | None:
     counts = {
         name: len(by_event.keys() & {*host.events, *host.ignored, *others})
         for name, host in HOSTS.items()
-        for others in [_CURSOR_EVENTS if name is _H.CURSOR else ()]
+        for others in [_CURSOR_EVENTS if name == "cursor" else ()]
         if name in (source, *_OWN_EVENTS)
     }
-    owner = max(counts, key=lambda name: (counts[name], name is source))
-    if counts[owner] > counts[source] or source is not _H.CLAUDE:
+    owner = max(counts, key=lambda name: (counts[name], name == source))
+    if counts[owner] > counts[source] or source != "claude":
         return owner if counts[owner] else None
     # Its events are Claude Code's, or none of anybody's: its tools and times tell.
     matchers = (str(group.get("matcher", "")) for group in groups)
@@ -129,7 +111,7 @@ def _owner_by_content(source: HostName, theirs: Wire) -> HostName | None:
             return host
     timeouts = [entry.get("timeout") for entry in entries]
     is_long = any(isinstance(t, (int, float)) and t >= _LONGEST_S for t in timeouts)
-    return _H.QWEN if is_long else None
+    return "qwen" if is_long else None
 
 
 def _objects(value: Any) -> list[Wire]:

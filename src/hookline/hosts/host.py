@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from hookline.errors import HooklineError
+from hookline.protocol.convert import KeyPath
 from hookline.protocol.dialects import CLAUDE_NOTIFICATIONS
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
@@ -30,23 +31,79 @@ _SOURCES = {"compact": "compress", "new": "startup", "fork": "resume"}
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-class HostName(StrEnum):
-    """The coding agents that ``hookline bridge`` answers."""
+class Layout(StrEnum):
+    """How a file says which command runs on which event."""
 
-    CLAUDE = "claude"
-    GEMINI = "gemini"
-    LLXPRT = "llxprt"
-    CODEX = "codex"
-    COPILOT = "copilot"
-    QWEN = "qwen"
-    OPENCODE = "opencode"
-    CURSOR = "cursor"
-    VSCODE = "vscode"
-    DROID = "droid"
-    GOOSE = "goose"
-    KIRO = "kiro"
-    WINDSURF = "windsurf"
-    CLINE = "cline"
+    GROUPS = "groups"
+    """``{EVENT: [{"hooks": [{"command": ...}]}]}``"""
+    ENTRIES = "entries"
+    """``{EVENT: [{"command": ...}]}``"""
+    TRIGGERS = "triggers"
+    """``[{"trigger": EVENT, "action": {"command": ...}}]``"""
+    SCRIPT = "script"
+    """A file of its own for each event."""
+    PLUGIN = "plugin"
+    """A program that asks the bridge."""
+
+
+class HostFiles(Struct, frozen=True, kw_only=True):
+    """The files of one host; ``{event}`` in a path stands for its event."""
+
+    project: str
+    user: str
+    """With ``~``, or with a variable of ``homes``."""
+    homes: Mapping[str, str] = {}
+    """Variables in ``user``, and what they are where the environment has none.
+
+    Of several folders, with ``:`` between them, the first that exists; else the first.
+    """
+    layout: Layout = Layout.GROUPS
+    keys: KeyPath = ("hooks",)
+    """Where the events are in the file."""
+    command_key: str = "command"
+    timeout_key: str | None = "timeout"
+    unit_ms: int = 1000
+    default_ms: int = 60_000
+    """How long the host waits unless told; 0 is unknown."""
+    head: Mapping[str, Any] = {}
+    """What a new file needs beside the hooks."""
+    extra: Mapping[str, Any] = {}
+    """Further keys of a hook."""
+    closed: Mapping[str, Any] = {}
+    """Further keys that make the host block a tool where it gets no answer.
+
+    Hosts without such a key get a command that ends with a block.
+    """
+    denies_failures: bool = False
+    """Whether any exit status above 1 with a text is a block, at every event."""
+    manifest: tuple[str, Mapping[str, Any]] | None = None
+    """Another file that the host needs, relative to the first."""
+    names_event: bool = False
+    """Whether the command names the event, because the host's JSON may not."""
+    at_root: bool = False
+    """Whether the project's file is in the root of the repository."""
+    readers: tuple[str, ...] = ()
+    """Other hosts that run the hooks in these files."""
+    trusted_in: str = ""
+    """The user's file that names the projects whose files the host reads."""
+    asks_for_trust: bool = False
+    """Whether the host asks its user to trust a project that is not named there."""
+    is_strict: bool = False
+    """Whether the host ignores a file with comments or trailing commas."""
+    off: tuple[KeyPath, bool] | None = None
+    """The key that switches all hooks off, and with which value."""
+    off_in: tuple[str, ...] = ()
+    """Further files that can have this key; one of the user has a variable."""
+    approval: str = ""
+    """When the host runs the hooks, if that cannot be seen from here."""
+    next_step: str = ""
+    """What the host wants of its user before it runs the hooks."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the file has Hookline's name, and holds nothing of others."""
+        own = self.layout in {Layout.SCRIPT, Layout.PLUGIN}
+        return own or "hookline" in self.project
 
 
 class BadInputError(HooklineError):
@@ -70,9 +127,9 @@ class HostEvent(Struct, frozen=True, kw_only=True):
     transcript_path: str = ""
     cwd: str = ""
 
-    def inputs(self, host: HostName) -> list[Wire]:
+    def inputs(self, host: str) -> list[Wire]:
         """The fields of each event to fire: one for each file that a call touches."""
-        about: Wire = {"name": host.value, "event": self.name}
+        about: Wire = {"name": host, "event": self.name}
         if self.call is None:
             return [self.fields | {"host": about}]
         about |= {"tool_name": self.call.name, "tool_input": self.call.tool_input}
@@ -97,7 +154,8 @@ class Answer(Struct, frozen=True):
 class Host:
     """One coding agent."""
 
-    name: HostName
+    name: str
+    """On the command line, and in ``host`` of an event."""
     title: str
     """As people call it."""
     tested: str | None = None
@@ -107,6 +165,9 @@ class Host:
     ignored: frozenset[str] = frozenset()
     """Further events that the host is known to have."""
     limits: Limits
+    files: HostFiles
+    places: str
+    """A pattern for the ends of paths that are files of this agent."""
     asks: bool = False
     """Whether it can ask a person before a tool runs."""
     tools: Mapping[str, str]
@@ -140,6 +201,10 @@ class Host:
         if event is None and name not in self.ignored:
             raise BadInputError(f"unknown event {describe(name)}")
         return event
+
+    def file_event(self, name: str) -> str:
+        """The name of an event in the host's own files."""
+        return name
 
     def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name; raises ``BadInputError``."""

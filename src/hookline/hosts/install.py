@@ -28,13 +28,10 @@ from hookline.settings.read import decode_text
 
 from .failsafe import BEFORE_TOOL
 from .file_changes import Change, Record, digest, load_record, read_inside
-from .host import Host, HostName
+from .host import Host, HostFiles, Layout
 from .host_files import (
-    FILES,
     MARK,
     Call,
-    HostFiles,
-    Layout,
     Scope,
     base_folder,
     calls_in,
@@ -44,6 +41,7 @@ from .host_files import (
     needed_ms,
 )
 from .json_edit import JsonText, parse, text_of
+from .registry import HOSTS
 
 
 class Wanted(Struct, frozen=True):
@@ -124,10 +122,10 @@ def program_for(scope: Scope) -> tuple[str, ...]:
 class Installer:
     """The files of one host for one project or the user."""
 
-    def __init__(self, host: HostName, scope: Scope, workspace: Workspace) -> None:
+    def __init__(self, host: str, scope: Scope, workspace: Workspace) -> None:
         self.host = host
         self.scope = scope
-        self.files = FILES[host]
+        self.files = HOSTS[host].files
         self._root = workspace.root
         self._folder = base_folder(self.files, workspace)
 
@@ -332,16 +330,16 @@ NO_ANSWER = (
 
 
 def bridge_command(
-    program: tuple[str, ...], host: HostName, wanted: Wanted, file: str = ""
+    program: tuple[str, ...], host: str, wanted: Wanted, file: str = ""
 ) -> str:
     """The command of a hook, quoted for a shell.
 
     Where the host has no key for that, ``file`` is named in what is told without an
     answer. Status 2 is the bridge's own block or failure, and has a text already.
     """
-    files = FILES[host]
+    files = HOSTS[host].files
     named = [wanted.event] if files.names_event else []
-    words = [*program, "bridge", host.value, *named]
+    words = [*program, "bridge", host, *named]
     if files.denies_failures and wanted.event not in BEFORE_TOOL:
         # A program that is gone must not reject every answer for ever.
         return f"sh -c {shlex.quote(f'{shlex.join(words)} || exit 1')}"
@@ -362,14 +360,14 @@ def timeout_for(files: HostFiles, wanted: Wanted) -> int:
 
 
 def with_calls(
-    host: HostName,
+    host: str,
     parsed: JsonText,
     wanted: list[Wanted],
     program: tuple[str, ...],
     file: str,
 ) -> JsonText:
     """A host's settings with one call for each of these events and no other."""
-    files = FILES[host]
+    files = HOSTS[host].files
     needed = {one.event: one for one in wanted}
     if files.layout is Layout.TRIGGERS:
         parsed.require(files.keys, list, "a list")
@@ -438,10 +436,10 @@ def _entry(
     return (*files.keys, wanted.event), item
 
 
-def without_calls(host: HostName, parsed: JsonText) -> JsonText:
+def without_calls(host: str, parsed: JsonText) -> JsonText:
     """A host's settings without our calls."""
     for call in reversed(list(calls_in(host, parsed.value))):
-        parsed = _without(FILES[host], parsed, call.path)
+        parsed = _without(HOSTS[host].files, parsed, call.path)
     return parsed
 
 
@@ -459,15 +457,15 @@ def _without(files: HostFiles, parsed: JsonText, path: KeyPath) -> JsonText:
     return parsed
 
 
-def _plugin(host: HostName, wanted: list[Wanted], program: tuple[str, ...]) -> str:
-    files = FILES[host]
+def _plugin(host: str, wanted: list[Wanted], program: tuple[str, ...]) -> str:
+    files = HOSTS[host].files
     setup = {
-        "command": [*program, "bridge", host.value],
+        "command": [*program, "bridge", host],
         "events": [one.event for one in wanted],
         "closed": [one.event for one in wanted if one.closed],
         "timeoutMs": {one.event: timeout_for(files, one) for one in wanted},
     }
-    name = f"{host.value}_plugin.js"
+    name = f"{host}_plugin.js"
     template = package_files("hookline.hosts").joinpath(name).read_text("utf-8")
     empty = "const SETUP = null;"
     return template.replace(empty, f"const SETUP = {json.dumps(setup)};")

@@ -16,8 +16,8 @@ from hookline.settings.model import Severity
 from hookline.settings.places import Workspace
 from hookline.settings.read import decode_text, read_bytes
 
-from .host import Host, HostName
-from .host_files import FILES, Call, Scope, reads_project, switched_off_in
+from .host import Host
+from .host_files import Call, Scope, reads_project, switched_off_in
 from .install import (
     Installer,
     Wanted,
@@ -32,7 +32,7 @@ from .registry import HOSTS
 class Installed(Struct, frozen=True):
     """The files of one host, of a project or the user, that call the bridge."""
 
-    host: HostName
+    host: str
     scope: Scope
     files: tuple[str, ...]
     events: tuple[str, ...]
@@ -67,7 +67,7 @@ _Calls = dict[str, list[Call]]
 
 
 def _installed(
-    host: HostName, scope: Scope, calls: _Calls, findings: list[Finding]
+    host: str, scope: Scope, calls: _Calls, findings: list[Finding]
 ) -> Installed:
     files = tuple(calls) or tuple(one.file for one in findings)
     events = dict.fromkeys(call.event for each in calls.values() for call in each)
@@ -117,7 +117,7 @@ def _host_findings(
     """What keeps a host from running any hook."""
     if not calls:
         return
-    files = FILES[host.name]
+    files = host.files
     off = switched_off_in(files, workspace)
     if off is not None:
         message = f"hooks are switched off here: {host.title} runs none"

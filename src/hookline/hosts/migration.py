@@ -22,8 +22,8 @@ from hookline.settings.read import read_settings, read_text
 from .claude_converter import ClaudeConverter
 from .converter import Converter, LlxprtConverter, Migrated, Wire
 from .foreign_files import foreign_file, foreign_files
-from .host import HostName
-from .host_files import FILES, Scope, file_of
+from .host_files import Scope, file_of
+from .registry import HOSTS
 
 _HOOKS_FILE = Path("hooks", "hooks.json")
 _DATA = b"CLAUDE_PLUGIN_DATA"
@@ -116,7 +116,7 @@ def find_hooks(source: MigrationSource, given: Path) -> list[HookFile]:
 
 def _checked(source: MigrationSource, files: Iterable[HookFile]) -> list[HookFile]:
     """Mark the files of other agents; raises where there are no others."""
-    host = HostName(source)
+    host = source.value
     checked = [
         replace(file, problem=foreign_file(host, file.path, file.theirs) or "")
         for file in files
@@ -129,7 +129,7 @@ def _checked(source: MigrationSource, files: Iterable[HookFile]) -> list[HookFil
 def _missing(source: MigrationSource, given: Path) -> str:
     if (given / ".claude-plugin" / "marketplace.json").is_file():
         return f"{given} has several plugins: name the folder of one of them"
-    inside, host = given / source.folder / "settings.json", HostName(source)
+    inside, host = given / source.folder / "settings.json", source.value
     foreign = [foreign_file(host, given / "hooks.json", None)]
     foreign += foreign_files(host, given)
     hint = next(filter(None, foreign), "name the settings file to read")
@@ -165,7 +165,7 @@ def _plugin(source: MigrationSource, root: Path) -> Iterator[HookFile]:
     if source is MigrationSource.CLAUDE and _uses_data_folder(root):
         name = re.sub(r"[^\w-]", "-", str(described.get("name") or root.resolve().name))
         data = (
-            Path(file_of(FILES[HostName.CLAUDE], Scope.USER, "")).parent
+            Path(file_of(HOSTS["claude"].files, Scope.USER, "")).parent
             / "plugins"
             / "data"
             / name

@@ -1,55 +1,54 @@
-"""All hosts, by the names that the command line takes."""
+"""All hosts, by the names that the command line takes; one is loaded when it is asked.
+
+``hookline bridge`` runs at every step of an agent and needs one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from hookline.errors import HooklineError, nearest
 
-from .emitters.claude import ClaudeHost
-from .emitters.cline import ClineHost
-from .emitters.codex import CodexHost
-from .emitters.copilot import CopilotHost
-from .emitters.cursor import CursorHost
-from .emitters.droid import DroidHost
-from .emitters.gemini import GeminiHost, LlxprtHost
-from .emitters.goose import GooseHost
-from .emitters.kiro import KiroHost
-from .emitters.opencode import OpenCodeHost
-from .emitters.qwen import QwenHost
-from .emitters.vscode import VSCodeHost
-from .emitters.windsurf import WindsurfHost
-from .host import Host, HostName
+from .host import Host
 from .host_verdict import Wire
 
-HOSTS: Mapping[HostName, Host] = {
-    host.name: host
-    for host in (
-        ClaudeHost(),
-        GeminiHost(),
-        LlxprtHost(),
-        CodexHost(),
-        CopilotHost(),
-        QwenHost(),
-        OpenCodeHost(),
-        CursorHost(),
-        VSCodeHost(),
-        DroidHost(),
-        GooseHost(),
-        KiroHost(),
-        WindsurfHost(),
-        ClineHost(),
-    )
-}
-"""A new one is a row here, and a file in ``emitters``."""
+ROWS = [
+    *("claude", "gemini", "llxprt", "codex", "copilot", "qwen", "opencode", "cursor"),
+    *("vscode", "droid", "goose", "kiro", "windsurf", "cline"),
+]
+"""A new host is a row here, and a file of this name in ``emitters`` with its HOST."""
+
+
+class _Hosts(Mapping[str, Host]):
+    def __init__(self) -> None:
+        self._loaded: dict[str, Host] = {}
+
+    def __getitem__(self, name: str) -> Host:
+        host = self._loaded.get(name)
+        if host is None:
+            if name not in ROWS:
+                raise KeyError(name)
+            host = import_module(f"hookline.hosts.emitters.{name}").HOST
+            self._loaded[name] = host
+        return host
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ROWS)
+
+    def __len__(self) -> int:
+        return len(ROWS)
+
+
+HOSTS = _Hosts()
 
 
 def host_of(name: str) -> Host:
     """The host of a name; raises for an unknown one."""
-    if name in HOSTS:
-        return HOSTS[HostName(name)]
-    near = nearest(name, list(HostName))
-    hint = f"did you mean {near!r}?" if near else f"known: {', '.join(HostName)}"
+    if name in ROWS:
+        return HOSTS[name]
+    near = nearest(name, ROWS)
+    hint = f"did you mean {near!r}?" if near else f"known: {', '.join(ROWS)}"
     raise HooklineError(f"unknown host {name!r}: {hint}")
 
 
@@ -60,11 +59,11 @@ def real_host(named: Host, payload: Wire, env: Mapping[str, str]) -> Host:
     variable; where one agent runs the other, by the time that Claude Code never sends.
     """
     name = named.name
-    if name is HostName.CLAUDE and "cursor_version" in payload:
-        name = HostName.CURSOR
+    if name == "claude" and "cursor_version" in payload:
+        name = "cursor"
     elif "hookEventName" in payload:
-        name = HostName.VSCODE if name in (HostName.CLAUDE, HostName.COPILOT) else name
-    elif name in (HostName.CLAUDE, HostName.VSCODE) and "COPILOT_CLI" in env:
+        name = "vscode" if name in ("claude", "copilot") else name
+    elif name in ("claude", "vscode") and "COPILOT_CLI" in env:
         is_certain = "CLAUDECODE" not in env or "timestamp" in payload
-        name = HostName.COPILOT if is_certain else name
+        name = "copilot" if is_certain else name
     return HOSTS[name]

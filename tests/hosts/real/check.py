@@ -57,14 +57,14 @@ def check(host: Host, program: Program, case: Case, place: Place) -> Row:
     """Run a program once, with a project whose hook says what the case wants."""
     turns = case.turns_of(program)
     if case.event not in host.events.values():
-        return Row(host.name.value, case, Outcome.ABSENT)
+        return Row(host.name, case, Outcome.ABSENT)
     if turns is None:
-        return Row(host.name.value, case, Outcome.UNTRIED)
+        return Row(host.name, case, Outcome.UNTRIED)
     try:
         _prepare(host, case, place)
     except subprocess.CalledProcessError as error:
         wrong = f"{' '.join(error.cmd)}: {error.stderr.strip()}"
-        return Row(host.name.value, case, Outcome.LOST, wrong=wrong)
+        return Row(host.name, case, Outcome.LOST, wrong=wrong)
     run = run_program(program, place, turns)
     _keep(run)
     return _judged(host, case, run)
@@ -122,7 +122,7 @@ def _judged(host: Host, case: Case, run: Run) -> Row:
         wrong = f"not the stricter form that the table promises: {limit}"
     elif outcome is not Outcome.LOST and case.shown not in _shown(run.place):
         wrong = f"the hook was not shown {case.shown!r}"
-    return Row(host.name.value, case, outcome, _seen(run), wrong)
+    return Row(host.name, case, outcome, _seen(run), wrong)
 
 
 def _outcome(case: Case, run: Run) -> Outcome:

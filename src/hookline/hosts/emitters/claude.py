@@ -16,7 +16,7 @@ from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
     block,
     deny,
     end,
@@ -91,7 +91,19 @@ LIMITS: Limits = {
 class ClaudeHost(Host):
     """Claude Code."""
 
-    name = HostName.CLAUDE
+    name = "claude"
+    files = HostFiles(
+        project=".claude/settings.json",
+        user="$CLAUDE_CONFIG_DIR/settings.json",
+        homes={"CLAUDE_CONFIG_DIR": "~/.claude"},
+        extra={"type": "command"},
+        closed={"onFailure": "block"},
+        readers=("copilot", "vscode", "cursor"),
+        off=(("disableAllHooks",), True),
+        off_in=(".claude/settings.local.json",),
+        next_step="start claude and trust the folder if it asks; /hooks shows hooks",
+    )
+    places = r"\.claude/[^/]+|\.claude-plugin/[^/]+"
     title = "Claude Code"
     tested: str | None = "2.1.325"
     events: Mapping[str, HookEventName] = {
@@ -186,7 +198,7 @@ class ClaudeHost(Host):
 
     def _own_answer(self, event: HostEvent, verdict: HostVerdict) -> Wire:
         """What hooks of its dialect say, and VS Code and Droid do not obey."""
-        answers = verdict.host_answers if self.name is HostName.CLAUDE else ()
+        answers = verdict.host_answers if self.name == "claude" else ()
         blocks = [answer["reason"] for answer in answers if "decision" in answer]
         if blocks:
             return block("\n".join(dict.fromkeys(blocks)))
@@ -202,3 +214,6 @@ def _withholding(event: HostEvent, verdict: HostVerdict) -> Wire:
     if replacement is None:
         return end(f"{tool or 'A tool'}: {reason}")
     return stop(verdict) | specific(event, updatedToolOutput=replacement)
+
+
+HOST = ClaudeHost()

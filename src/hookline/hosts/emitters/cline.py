@@ -13,7 +13,8 @@ from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
+    Layout,
     first_text,
     json_answer,
     mcp_tool,
@@ -71,7 +72,16 @@ LIMITS: Limits = {
 class ClineHost(Host):
     """Cline."""
 
-    name = HostName.CLINE
+    name = "cline"
+    files = HostFiles(
+        project=".cline/hooks/{event}.sh",
+        user="~/.cline/hooks/{event}.sh",
+        layout=Layout.SCRIPT,
+        timeout_key=None,
+        default_ms=120_000,
+        names_event=True,
+    )
+    places = r"\.cline(rules)?/(hooks/)?[^/]+"
     title = "Cline"
     tested = "3.0.65"
     events: Mapping[str, HookEventName] = {
@@ -169,3 +179,6 @@ class ClineHost(Host):
     def refuse(self, reason: str) -> Answer:
         """Cline ignores exit 2."""
         return json_answer({"cancel": True, "errorMessage": reason})
+
+
+HOST = ClineHost()

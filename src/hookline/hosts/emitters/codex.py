@@ -13,7 +13,7 @@ from typing import Any
 from hookline.hosts.host import (
     Answer,
     HostEvent,
-    HostName,
+    HostFiles,
     block,
     deny,
     end,
@@ -65,7 +65,22 @@ LIMITS: Limits = {
 class CodexHost(ClaudeHost):
     """Codex."""
 
-    name = HostName.CODEX
+    name = "codex"
+    files = HostFiles(
+        project=".codex/hooks.json",
+        user="$CODEX_HOME/hooks.json",
+        homes={"CODEX_HOME": "~/.codex"},
+        trusted_in="$CODEX_HOME/config.toml",
+        is_strict=True,
+        off=(("features", "hooks"), False),
+        off_in=("$CODEX_HOME/config.toml",),
+        extra={"type": "command"},
+        default_ms=600_000,
+        approval="only after you have trusted it in Codex (/hooks)",
+        next_step="start codex, open /hooks and trust the hooks, again after each "
+        "change: until then Codex does not run them, and does not say so",
+    )
+    places = r"\.codex/[^/]+"
     title = "Codex"
     tested: str | None = "0.166.0"
     events: Mapping[str, HookEventName] = {
@@ -145,3 +160,6 @@ class CodexHost(ClaudeHost):
         # A message goes with the reason of a block.
         expressed = (Effect.MESSAGE,) if "decision" in wire else ()
         return json_answer(with_notice(wire, verdict), *expressed)
+
+
+HOST = CodexHost()

@@ -21,7 +21,8 @@ from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
+    Layout,
     block,
     json_answer,
     mcp_tool,
@@ -86,7 +87,28 @@ LIMITS: Limits = {
 class CopilotHost(Host):
     """GitHub Copilot CLI."""
 
-    name = HostName.COPILOT
+    name = "copilot"
+    files = HostFiles(
+        project=".github/hooks/hookline.json",
+        user="$COPILOT_HOME/hooks/hookline.json",
+        homes={"COPILOT_HOME": "~/.copilot"},
+        layout=Layout.ENTRIES,
+        command_key="bash",
+        timeout_key="timeoutSec",
+        default_ms=30_000,
+        head={"version": 1},
+        extra={"type": "command"},
+        names_event=True,
+        at_root=True,
+        readers=("vscode",),
+        trusted_in="$COPILOT_HOME/config.json",
+        asks_for_trust=True,
+        off=(("disableAllHooks",), True),
+        off_in=("$COPILOT_HOME/settings.json",),
+        next_step="start copilot in the repository and trust the folder if it asks; "
+        "'copilot -p' does not ask: --trust-folder trusts it for one run",
+    )
+    places = r"\.github/(hooks|copilot)/[^/]+|\.copilot/(hooks/)?[^/]+"
     title = "GitHub Copilot CLI"
     tested = "1.0.102"
     events: Mapping[str, HookEventName] = _EVENTS
@@ -130,7 +152,11 @@ class CopilotHost(Host):
 
     def our_event(self, name: str) -> HookEventName | None:
         """Our event, for one in either spelling."""
-        return super().our_event(own_event(name))
+        return super().our_event(self.file_event(name))
+
+    def file_event(self, name: str) -> str:
+        """The camelCase name of an event."""
+        return _OWN_NAMES.get(name, name[:1].lower() + name[1:])
 
     def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
@@ -205,11 +231,6 @@ class CopilotHost(Host):
         return json_answer(denied | claude | block(reason))
 
 
-def own_event(name: str) -> str:
-    """The camelCase name of an event."""
-    return _OWN_NAMES.get(name, name[:1].lower() + name[1:])
-
-
 def _before_tool(event: HostEvent, verdict: HostVerdict) -> Answer:
     is_claude = "tool_name" in event.payload
     if verdict.ends:
@@ -271,3 +292,6 @@ def _end_of(path: str) -> bytes:
         return b""
     finally:
         os.close(fd)
+
+
+HOST = CopilotHost()

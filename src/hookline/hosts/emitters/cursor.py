@@ -15,7 +15,8 @@ from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
+    Layout,
     first_text,
     json_answer,
     mcp_tool,
@@ -88,7 +89,16 @@ LIMITS: Limits = {
 class CursorHost(Host):
     """Cursor."""
 
-    name = HostName.CURSOR
+    name = "cursor"
+    files = HostFiles(
+        project=".cursor/hooks.json",
+        user="~/.cursor/hooks.json",
+        layout=Layout.ENTRIES,
+        head={"version": 1},
+        closed={"failClosed": True},
+        names_event=True,
+    )
+    places = r"\.cursor/[^/]+"
     title = "Cursor"
     events: Mapping[str, HookEventName] = _EVENTS
     ignored = frozenset(
@@ -212,3 +222,6 @@ def _parsed(value: Any) -> Any:
         return decode(value) if isinstance(value, str) else value
     except ValueError:
         return value
+
+
+HOST = CursorHost()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from hookline.hosts.host import Answer, HostEvent, HostName, end, json_answer
+from hookline.hosts.host import Answer, HostEvent, HostFiles, end, json_answer
 from hookline.hosts.host_verdict import (
     NO_CLEAR,
     ONLY_REFUSED,
@@ -40,7 +40,14 @@ LIMITS: Limits = {
 class DroidHost(ClaudeHost):
     """Droid."""
 
-    name = HostName.DROID
+    name = "droid"
+    files = HostFiles(
+        project=".factory/hooks.json",
+        user="~/.factory/hooks.json",
+        keys=(),
+        extra={"type": "command"},
+    )
+    places = r"\.factory/[^/]+"
     title = "Droid"
     tested: str | None = None
     events: Mapping[str, HookEventName] = {
@@ -72,3 +79,6 @@ class DroidHost(ClaudeHost):
         notice = "\n".join(texts)
         verdict = structs.replace(verdict, context="", message="", notice=notice)
         return super().write(event, verdict)
+
+
+HOST = DroidHost()

@@ -1,4 +1,4 @@
-"""Gemini CLI and llxprt-code: their JSON on a hook's stdin, and the answers they obey.
+"""Gemini CLI: its JSON on a hook's stdin, and the answers that it obeys.
 
 Observed with Gemini CLI, and read in its source where that is the only way to know
 (docs/how-to/hosts/gemini.md). It hides the result of a tool that a hook denies, shows
@@ -18,7 +18,7 @@ from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
     json_answer,
     object_field,
     object_or_empty,
@@ -80,7 +80,19 @@ _WITH_REFUSAL: Mapping[HookEventName | None, tuple[Effect, ...]] = {
 class GeminiHost(Host):
     """Gemini CLI."""
 
-    name = HostName.GEMINI
+    name = "gemini"
+    files = HostFiles(
+        project=".gemini/settings.json",
+        user="$GEMINI_CLI_HOME/.gemini/settings.json",
+        denies_failures=True,
+        homes={"GEMINI_CLI_HOME": "~"},
+        extra={"name": "hookline", "type": "command"},
+        unit_ms=1,
+        off=(("hooksConfig", "enabled"), False),
+        next_step="start gemini and trust the folder if it asks: it runs no hooks of "
+        "other folders; /hooks shows hooks",
+    )
+    places = r"\.gemini/[^/]+|gemini-extension\.json"
     title = "Gemini CLI"
     tested: str | None = "0.61.0"
     events: Mapping[str, HookEventName] = {
@@ -168,15 +180,6 @@ class GeminiHost(Host):
             return Answer()
         expressed = _WITH_REFUSAL.get(event.event, ()) if verdict.ends else ()
         return structs.replace(json_answer(wire, *expressed), lost=unused)
-
-
-class LlxprtHost(GeminiHost):
-    """llxprt-code, which has Gemini CLI's events."""
-
-    name = HostName.LLXPRT
-    title = "llxprt-code"
-    tested: str | None = None
-    project_variables: tuple[str, ...] = ("LLXPRT_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 
 
 def _deny(reason: str) -> Wire:
@@ -274,3 +277,6 @@ def _content(candidate: Wire) -> Wire:
     parts = parts if isinstance(parts, list) else []
     texts = [part for part in parts if isinstance(part, str)]
     return {"role": "model", "parts": texts or [""]}
+
+
+HOST = GeminiHost()

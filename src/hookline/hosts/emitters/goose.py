@@ -14,7 +14,7 @@ from hookline.hosts.host import (
     Answer,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
     block,
     json_answer,
     mcp_tool,
@@ -50,7 +50,15 @@ LIMITS: Limits = {
 class GooseHost(Host):
     """Goose."""
 
-    name = HostName.GOOSE
+    name = "goose"
+    files = HostFiles(
+        project=".agents/plugins/hookline/hooks/hooks.json",
+        user="~/.agents/plugins/hookline/hooks/hooks.json",
+        extra={"type": "command"},
+        closed={"on_failure": "block"},
+        manifest=("../plugin.json", {"name": "hookline", "version": "1.0.0"}),
+    )
+    places = r"(\.agents|goose)/plugins/[^/]+/(hooks/)?[^/]+"
     title = "Goose"
     events: Mapping[str, HookEventName] = {
         "PreToolUse": _E.BeforeTool,
@@ -110,3 +118,6 @@ class GooseHost(Host):
     def refuse(self, reason: str) -> Answer:
         """Block a tool, or the end of a turn."""
         return json_answer(block(reason))
+
+
+HOST = GooseHost()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hookline.hosts.host import Answer, Host, HostEvent, HostName, mcp_tool
+from hookline.hosts.host import Answer, Host, HostEvent, HostFiles, Layout, mcp_tool
 from hookline.hosts.host_verdict import (
     REFUSALS_ALONE,
     Effect,
@@ -39,7 +39,15 @@ LIMITS: Limits = {
 class KiroHost(Host):
     """Kiro."""
 
-    name = HostName.KIRO
+    name = "kiro"
+    files = HostFiles(
+        project=".kiro/hooks/hookline.json",
+        user="~/.kiro/hooks/hookline.json",
+        layout=Layout.TRIGGERS,
+        head={"version": "v1"},
+        names_event=True,
+    )
+    places = r"\.(kiro|amazonq)/([^/]+/)?[^/]+|amazonq/cli-agents/[^/]+"
     title = "Kiro"
     events: Mapping[str, HookEventName] = {
         "PreToolUse": _E.BeforeTool,
@@ -91,3 +99,6 @@ class KiroHost(Host):
         if event.event in (_E.BeforeAgent, _E.SessionStart) and context:
             return Answer(f"{context}\n".encode(errors="replace"))
         return Answer()
+
+
+HOST = KiroHost()

@@ -15,7 +15,8 @@ from hookline.hosts.host import (
     BadInputError,
     Host,
     HostEvent,
-    HostName,
+    HostFiles,
+    Layout,
     first_text,
     json_answer,
     object_field,
@@ -58,7 +59,16 @@ LIMITS: Limits = {
 class OpenCodeHost(Host):
     """OpenCode."""
 
-    name = HostName.OPENCODE
+    name = "opencode"
+    files = HostFiles(
+        project=".opencode/plugins/hookline.js",
+        user="$XDG_CONFIG_HOME/opencode/plugins/hookline.js",
+        homes={"XDG_CONFIG_HOME": "~/.config"},
+        layout=Layout.PLUGIN,
+        unit_ms=1,
+        next_step="restart opencode: it loads plugins when it starts",
+    )
+    places = r"\.opencode/[^/]+|opencode\.jsonc?"
     title = "OpenCode"
     tested = "1.18.33"
     events: Mapping[str, HookEventName] = {
@@ -135,3 +145,6 @@ class OpenCodeHost(Host):
     def refuse(self, reason: str) -> Answer:
         """The plugin throws, which blocks a call or a prompt."""
         return json_answer({"block": reason})
+
+
+HOST = OpenCodeHost()

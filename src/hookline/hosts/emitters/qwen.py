@@ -15,7 +15,7 @@ from msgspec import structs
 from hookline.hosts.host import (
     Answer,
     HostEvent,
-    HostName,
+    HostFiles,
     block,
     deny,
     end,
@@ -73,7 +73,16 @@ LIMITS: Limits = {
 class QwenHost(ClaudeHost):
     """Qwen Code."""
 
-    name = HostName.QWEN
+    name = "qwen"
+    files = HostFiles(
+        project=".qwen/settings.json",
+        user="~/.qwen/settings.json",
+        extra={"name": "hookline", "type": "command"},
+        unit_ms=1,
+        off=(("disableAllHooks",), True),
+        next_step="start qwen and trust the folder if it asks; /hooks shows hooks",
+    )
+    places = r"\.qwen/[^/]+"
     title = "Qwen Code"
     tested: str | None = "0.24.4"
     ignored = frozenset(
@@ -160,3 +169,6 @@ def _cut(wire: Wire) -> Wire:
         elif isinstance(value, str) and len(value) > _LONGEST:
             cut[key] = f"{value[:_LONGEST]} [cut]"
     return cut
+
+
+HOST = QwenHost()

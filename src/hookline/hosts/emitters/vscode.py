@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from hookline.hosts.host import (
     Answer,
     HostEvent,
-    HostName,
+    HostFiles,
+    Layout,
     block,
     end,
     json_answer,
@@ -57,7 +58,18 @@ LIMITS: Limits = {
 class VSCodeHost(ClaudeHost):
     """The agent of Visual Studio Code."""
 
-    name = HostName.VSCODE
+    name = "vscode"
+    files = HostFiles(
+        project=".github/hooks/hookline-vscode.json",
+        user="~/.copilot/hooks/hookline-vscode.json",
+        layout=Layout.ENTRIES,
+        extra={"type": "command"},
+        default_ms=30_000,
+        names_event=True,
+        at_root=True,
+        readers=("copilot",),
+    )
+    places = r"\.vscode/[^/]+"
     title = "VS Code"
     tested: str | None = None
     events: Mapping[str, HookEventName] = {
@@ -112,3 +124,6 @@ class VSCodeHost(ClaudeHost):
             case _:
                 return super().write(event, verdict)
         return json_answer(wire)
+
+
+HOST = VSCodeHost()

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from hookline.hosts.host import (
     Host,
-    HostName,
+    HostFiles,
+    Layout,
     first_text,
     mcp_tool,
     object_field,
@@ -47,7 +48,17 @@ LIMITS: Limits = {
 class WindsurfHost(Host):
     """Windsurf."""
 
-    name = HostName.WINDSURF
+    name = "windsurf"
+    files = HostFiles(
+        project=".windsurf/hooks.json",
+        user="~/.codeium/windsurf/hooks.json",
+        layout=Layout.ENTRIES,
+        timeout_key=None,
+        default_ms=0,
+        extra={"show_output": True},
+        names_event=True,
+    )
+    places = r"\.windsurf/[^/]+|\.codeium/windsurf/[^/]+"
     title = "Windsurf"
     events: Mapping[str, HookEventName] = {
         **{f"pre_{action}": _E.BeforeTool for action in _ACTIONS},
@@ -100,3 +111,6 @@ class WindsurfHost(Host):
         """The result of a tool in our shape."""
         content = payload.get("mcp_result", payload.get("command_output", ""))
         return tool_result(content)
+
+
+HOST = WindsurfHost()
