@@ -84,7 +84,7 @@ BROAD = {
     # The edges: the handler, the triggers, the bridge, the command line.
     "engine/handler.py": 4,
     "bus/server.py": 3,
-    "agent/firing.py": 4,
+    "agent/triggers.py": 4,
     "hosts/bridge.py": 1,
     "cli/main.py": 1,
     # The process that a coding agent waits for: what goes wrong must block a tool.

@@ -109,7 +109,7 @@ class _Run:
         if call is None:
             return ALLOW
         if call.question is not None:
-            call.refusal = None  # a person has lifted it
+            call.refused_as = None  # a person has lifted it
         call.tool_input = dict(context["tool_call"]["args"])
         value = context["target"]
         error = str(value) if context["tool_result"]["is_error"] else None

@@ -21,7 +21,6 @@ from hookline.agent import (
     ToolOutcome,
     ToolResult,
 )
-from hookline.agent.turn import SubagentTurn
 from hookline.errors import MissingExtraError
 from hookline.protocol.dialects import (
     CLAUDE_MCP_TOOL,
@@ -250,7 +249,9 @@ class _Conversation:
         if not name:
             return self._main
         if name not in self._agents:
-            self._agents[name] = SubagentTurn(self._session, "", kind, name)
+            self._agents[name] = HookedTurn(
+                self._session, "", agent_type=kind, agent_id=name
+            )
         if self._main.stopped:
             self._agents[name].stop(self._main.stop_reason)
         return self._agents[name]

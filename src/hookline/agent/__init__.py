@@ -19,9 +19,9 @@ _MODULES = {
     "scheduler": "CallStatus ToolBatch ToolScheduler",
     "session": "ConfigOrSession Session session_of",
     "tool_calls": "Confirm Confirmation HookedToolCall ToolOutcome ToolResult "
-    "execute_tool_with_hooks "
-    "fire_after_tool_hook fire_before_tool_hook",
-    "triggers": "HookFirer fire_after_agent_hook fire_before_agent_hook "
+    "execute_tool_with_hooks",
+    "triggers": "HookFirer fire_after_agent_hook fire_after_tool_hook "
+    "fire_before_agent_hook fire_before_tool_hook "
     "fire_notification_hook fire_pre_compress_hook fire_session_end_hook "
     "fire_session_start_hook fire_subagent_start_hook fire_subagent_stop_hook",
     "turn": "HookedRun HookedTurn",

@@ -45,11 +45,11 @@ from .tool_calls import HookedToolCall as HookedToolCall
 from .tool_calls import ToolOutcome as ToolOutcome
 from .tool_calls import ToolResult as ToolResult
 from .tool_calls import execute_tool_with_hooks as execute_tool_with_hooks
-from .tool_calls import fire_after_tool_hook as fire_after_tool_hook
-from .tool_calls import fire_before_tool_hook as fire_before_tool_hook
 from .triggers import HookFirer as HookFirer
 from .triggers import fire_after_agent_hook as fire_after_agent_hook
+from .triggers import fire_after_tool_hook as fire_after_tool_hook
 from .triggers import fire_before_agent_hook as fire_before_agent_hook
+from .triggers import fire_before_tool_hook as fire_before_tool_hook
 from .triggers import fire_notification_hook as fire_notification_hook
 from .triggers import fire_pre_compress_hook as fire_pre_compress_hook
 from .triggers import fire_session_end_hook as fire_session_end_hook

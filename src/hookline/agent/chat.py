@@ -12,7 +12,6 @@ from hookline.errors import TranslationError
 from hookline.protocol.events import HookEventName
 
 from .conversation import ModelClient, ModelReply, Role, ToolCall, ToolSpec, Turn
-from .firing import ConfigOrEvents, SessionEvents, events_of
 from .model_calls import (
     AfterModelHookResult,
     PreparedCall,
@@ -20,6 +19,7 @@ from .model_calls import (
     fire_after_model_hook,
     prepare_call,
 )
+from .triggers import ConfigOrEvents, SessionEvents, events_of
 
 
 class StreamMode(StrEnum):

@@ -28,7 +28,6 @@ from hookline.errors import ToolBlockedError
 from hookline.protocol.events import HookEventName
 
 from .conversation import arguments_of, input_of, is_coroutine_function, name_of
-from .firing import ConfigOrEvents, SessionEvents, events_of, require_config
 from .tool_calls import (
     Confirm,
     HookedToolCall,
@@ -38,6 +37,7 @@ from .tool_calls import (
     failed,
     refused_result,
 )
+from .triggers import ConfigOrEvents, SessionEvents, events_of
 
 if TYPE_CHECKING:
     from .decorator_types import (
@@ -233,8 +233,8 @@ def hooked_tool(
     """
     if blocked not in ("return", "raise"):
         raise ValueError(f"blocked: expected 'return' or 'raise', got {blocked!r}")
-    require_config(config, "write @hooked_tool(config), with config = Config.load()")
-    session = events_of(config)
+    hint = "write @hooked_tool(config), with config = Config.load()"
+    session = events_of(config, hint)
 
     def decorate(function: Any, has_receiver: bool | None = None) -> Any:
         if isinstance(function, classmethod | staticmethod):

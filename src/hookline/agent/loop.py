@@ -28,7 +28,7 @@ from .conversation import (
 )
 from .scheduler import ToolBatch, ToolScheduler
 from .session import ConfigOrSession, session_of
-from .tool_calls import not_run
+from .tool_calls import refused_result
 from .triggers import (
     fire_pre_compress_hook,
     fire_session_end_hook,
@@ -223,5 +223,6 @@ def _ended_by_reply(reply: ChatReply) -> AgentResult:
 
 def _not_run(reply: ChatReply) -> Turn:
     """Answers for calls that will not run: services reject a history without them."""
-    result = not_run(reply.stop_reason or reply.reason or "stopped")
+    reason = reply.stop_reason or reply.reason or "stopped"
+    result = refused_result(f"Not run: {reason}")
     return tools_turn([ToolAnswer(call, result) for call in reply.calls])

@@ -18,7 +18,7 @@ from hookline.translators.shape import HookTranslator, LLMMessage, to_wire
 from hookline.translators.stable import StableTranslator
 from hookline.translators.values import get
 
-from .firing import ConfigOrEvents, SessionEvents, events_of, fire
+from .triggers import ConfigOrEvents, SessionEvents, events_of, fire
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Struct)

@@ -17,16 +17,9 @@ from msgspec import Struct
 from hookline._internal.log import logger
 
 from .conversation import Tool, ToolAnswer, ToolCall, by_name
-from .firing import ConfigOrEvents, events_of
-from .tool_calls import (
-    Confirm,
-    HookedToolCall,
-    ToolResult,
-    call_tool,
-    not_allowed,
-    not_run,
-    refused_result,
-)
+from .tool_calls import Confirm, ToolResult, call_tool, refused_result
+from .triggers import ConfigOrEvents, events_of
+from .turn import HookedRun
 
 DEFAULT_MAX_PARALLEL = 8
 
@@ -87,106 +80,83 @@ class ToolScheduler:
         self, calls: Sequence[ToolCall], allowed_names: Collection[str] | None = None
     ) -> ToolBatch:
         """Run all calls of a turn; without names every tool is allowed."""
+        tasks: list[asyncio.Task[None]] = []
+        results: dict[int, ToolResult] = {}
+        answers: list[ToolAnswer] = []
         slots = asyncio.Semaphore(self.max_parallel)
-        return await _Batch(self, calls, allowed_names, slots).run()
 
+        def cancel_others(_: str) -> None:
+            if self.on_stop is OnStop.CANCEL:
+                for task in tasks:
+                    if task is not asyncio.current_task():
+                        task.cancel()
 
-class _Batch(Struct):
-    """The calls of one turn, with the buffer of their results."""
+        hooked_run = HookedRun(self.session, cancel_others)
+        if allowed_names is not None:
+            hooked_run.allowed_names = frozenset(allowed_names)
 
-    scheduler: ToolScheduler
-    calls: Sequence[ToolCall]
-    allowed: Collection[str] | None
-    slots: asyncio.Semaphore
-    buffer: dict[int, ToolResult] = {}
-    answers: list[ToolAnswer] = []
-    stop_reason: str | None = None
-    tasks: list[asyncio.Task[None]] = []
+        def complete(index: int, result: ToolResult) -> None:
+            results[index] = result
+            self._notify(calls[index], CallStatus.DONE)
+            while (following := len(answers)) in results:
+                answer = ToolAnswer(calls[following], results[following])
+                answers.append(answer)
+                _call_host(self.publish, answer)
+                self._notify(answer.call, CallStatus.IDLE)
 
-    async def run(self) -> ToolBatch:
-        for call in self.calls:
+        async def run_call(index: int) -> None:
+            try:
+                async with slots:
+                    result = await self._result(calls[index], hooked_run)
+            except asyncio.CancelledError:
+                if hooked_run.ended is None:
+                    raise
+                result = refused_result(f"Cancelled: {hooked_run.ended}")
+            if result.stop_reason is not None:
+                hooked_run.stop(result.stop_reason)
+            complete(index, result)
+
+        for call in calls:
             self._notify(call, CallStatus.IDLE)
         async with asyncio.TaskGroup() as group:
-            self.tasks = [
-                group.create_task(self._run_call(at)) for at in range(len(self.calls))
-            ]
-        self._answer_cancelled()
+            tasks += [group.create_task(run_call(index)) for index in range(len(calls))]
+        for index in range(len(calls)):
+            if index not in results:  # cancelled before it started
+                reason = hooked_run.ended or "cancelled"
+                complete(index, refused_result(f"Not run: {reason}"))
         return ToolBatch(
-            answers=tuple(self.answers),
-            should_stop=self.stop_reason is not None,
-            stop_reason=self.stop_reason,
+            answers=tuple(answers),
+            should_stop=hooked_run.ended is not None,
+            stop_reason=hooked_run.ended,
         )
 
-    async def _run_call(self, at: int) -> None:
-        try:
-            async with self.slots:
-                result = await self._result(self.calls[at])
-        except asyncio.CancelledError:
-            if self.stop_reason is None:
-                raise
-            result = refused_result(f"Cancelled: {self.stop_reason}")
-        self._note_stop(result)
-        self.buffer[at] = result
-        self._notify(self.calls[at], CallStatus.DONE)
-        self._publish_ready()
-
-    def _answer_cancelled(self) -> None:
-        """Answer calls that were cancelled before they started."""
-        for at, call in enumerate(self.calls):
-            if at not in self.buffer:
-                self.buffer[at] = not_run(self.stop_reason or "cancelled")
-                self._notify(call, CallStatus.DONE)
-        self._publish_ready()
-
-    async def _result(self, call: ToolCall) -> ToolResult:
-        if self.stop_reason is not None:
-            return not_run(self.stop_reason)
-        self._notify(call, CallStatus.VALIDATING)
-        problem = self._problem(call)
-        return await self._perform(call) if problem is None else refused_result(problem)
-
-    def _problem(self, call: ToolCall) -> str | None:
-        if self.allowed is not None and call.name not in self.allowed:
-            return not_allowed(call.name, self.allowed)
-        if call.name not in self.scheduler.tools:
-            return f"Unknown tool {call.name!r}"
-        return call.problem
-
-    async def _perform(self, call: ToolCall) -> ToolResult:
-        tool = self.scheduler.tools[call.name]
-        hooked = HookedToolCall(
-            self.scheduler.session, call.name, tool.complete(call.input)
-        )
-        await hooked.begin(
-            self.scheduler.confirm,
+    async def _result(self, call: ToolCall, hooked_run: HookedRun) -> ToolResult:
+        """Run one call, unless something forbids it."""
+        if hooked_run.ended is None:
+            self._notify(call, CallStatus.VALIDATING)
+        problem = hooked_run.problem(call.name)
+        tool = self.tools.get(call.name)
+        if tool is None:
+            problem = problem or f"Unknown tool {call.name!r}"
+        problem = problem or call.problem
+        if tool is None or problem is not None:
+            return refused_result(problem or "")
+        hooked_call = await hooked_run.begin_tool(
+            call.name,
+            tool.complete(call.input),
+            confirm=self.confirm,
             on_ask=lambda: self._notify(call, CallStatus.AWAITING_CONFIRMATION),
         )
-        if hooked.refusal is not None:
-            return hooked.refusal
-        if self.stop_reason is not None:
-            return not_run(self.stop_reason)
+        if (refusal := hooked_call.refusal) is not None:
+            return refusal
+        if hooked_run.ended is not None:  # meanwhile, by another call
+            return refused_result(f"Not run: {hooked_run.ended}")
         self._notify(call, CallStatus.EXECUTING)
-        made = await call_tool(tool.execute, hooked.tool_input)
-        return (await hooked.finish(made)).result
-
-    def _note_stop(self, result: ToolResult) -> None:
-        if result.stop_reason is None or self.stop_reason is not None:
-            return
-        self.stop_reason = result.stop_reason
-        if self.scheduler.on_stop is OnStop.CANCEL:
-            for task in self.tasks:
-                if task is not asyncio.current_task():
-                    task.cancel()
-
-    def _publish_ready(self) -> None:
-        while (at := len(self.answers)) in self.buffer:
-            answer = ToolAnswer(self.calls[at], self.buffer[at])
-            self.answers.append(answer)
-            _call_host(self.scheduler.publish, answer)
-            self._notify(self.calls[at], CallStatus.IDLE)
+        result = await call_tool(tool.execute, hooked_call.tool_input)
+        return (await hooked_call.finish(result)).result
 
     def _notify(self, call: ToolCall, status: CallStatus) -> None:
-        _call_host(self.scheduler.on_status, call, status)
+        _call_host(self.on_status, call, status)
 
 
 def _call_host(listener: Callable[..., None], *args: Any) -> None:

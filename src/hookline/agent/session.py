@@ -11,10 +11,10 @@ from typing import Any
 
 from hookline.config import Config
 
-from .firing import SessionEvents, require_config
 from .model_calls import HookedModelCall
 from .tool_calls import HookedToolCall
-from .turn import HookedRun, HookedTurn, SubagentTurn
+from .triggers import SessionEvents, events_of
+from .turn import HookedRun, HookedTurn
 
 
 class Session(SessionEvents):
@@ -47,7 +47,7 @@ class Session(SessionEvents):
         Once that has ended nothing starts, and no event fires.
         """
         on_stop = None if parent is None else parent.stop
-        turn = SubagentTurn(self, prompt, agent_type, agent_id, on_stop)
+        turn = HookedTurn(self, prompt, on_stop, agent_type, agent_id)
         if parent is not None and parent.ended is not None:
             turn.stop(parent.ended)
             return turn
@@ -57,13 +57,10 @@ class Session(SessionEvents):
         self, state: Mapping[str, Any], *, parent: HookedRun | None = None
     ) -> HookedTurn:
         """Go on with a turn from its ``state``, for example in another process."""
-        prompt, agent_type = state.get("prompt", ""), state.get("agent_type")
-        if agent_type is None:
-            return HookedTurn(self, prompt).restore(state)
         on_stop = None if parent is None else parent.stop
-        agent_id = state.get("agent_id")
-        turn = SubagentTurn(self, prompt, agent_type, agent_id, on_stop)
-        return turn.restore(state)
+        prompt = state.get("prompt", "")
+        agent_type, agent_id = state.get("agent_type"), state.get("agent_id")
+        return HookedTurn(self, prompt, on_stop, agent_type, agent_id).restore(state)
 
     async def begin_model(self, request: Any, **options: Any) -> HookedModelCall:
         """Fire the hooks before a model call (see ``HookedRun.begin_model``)."""
@@ -80,10 +77,6 @@ ConfigOrSession = Config | Session
 """What callers and adapters take: a config's own session, or the given one."""
 
 
-_HINT = "pass Config.load(), or Config(settings=Settings.from_mapping(...))"
-
-
-def session_of(given: ConfigOrSession) -> Session:
+def session_of(config: ConfigOrSession) -> Session:
     """The session itself if one is given, of a config its own; raises ``TypeError``."""
-    require_config(given, _HINT)
-    return given if isinstance(given, Session) else Session(given)
+    return config if isinstance(config, Session) else Session(events_of(config).config)

@@ -1,13 +1,8 @@
-"""The hooks around one tool call: before, run, after."""
+"""One tool call and its hooks: before, run, after."""
 
 from __future__ import annotations
 
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Mapping,
-)
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from inspect import isawaitable, signature
 from typing import Any, cast
@@ -16,12 +11,15 @@ from msgspec import Struct, structs
 
 from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK, HookOutput
+from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.results import ProcessedHookResult, blocking_reasons
 from hookline.protocol.values import encode, key_text, restored, same_json
 from hookline.settings.model import OnFailure
 
-from .firing import ConfigOrEvents, events_of, fire
+from .triggers import ConfigOrEvents, events_of
+
+# On Python 3.11 finding a member in its enum costs more than a call.
+_BEFORE_TOOL, _AFTER_TOOL = HookEventName.BeforeTool, HookEventName.AfterTool
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
@@ -84,14 +82,9 @@ def as_result(value: Any) -> ToolResult:
     return value if isinstance(value, ToolResult) else ToolResult(llm_content=value)
 
 
-def refused_result(reason: str, **more: Any) -> ToolResult:
+def refused_result(reason: str, **fields: Any) -> ToolResult:
     """The result of a call that did not run: its content is the reason."""
-    return ToolResult(llm_content=reason, return_display=reason, error=reason, **more)
-
-
-def not_run(reason: str) -> ToolResult:
-    """The result of a call after the agent was stopped."""
-    return refused_result(f"Not run: {reason}")
+    return ToolResult(llm_content=reason, return_display=reason, error=reason, **fields)
 
 
 def failed(error: BaseException) -> ToolResult:
@@ -100,12 +93,6 @@ def failed(error: BaseException) -> ToolResult:
     with suppress(Exception):  # its class may be the tool's own
         text = f"{text}: {error}" if str(error) else text
     return ToolResult(llm_content=f"Error: {text}", error=text)
-
-
-def not_allowed(name: str, allowed: Collection[str]) -> str:
-    """Why a call outside the allowed names is refused."""
-    names = ", ".join(sorted(allowed)) or "none"
-    return f"Tool {name!r} is not allowed now (allowed: {names})"
 
 
 def annotation(message: str) -> str:
@@ -118,108 +105,6 @@ def content_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else encode(value).decode()
-
-
-ToolInput = dict[str, Any]
-_NO_QUESTION = "a hook asks for a person's decision"
-Execute = Callable[[ToolInput], Any]
-"""Runs the tool with the input after the hooks; plain or async."""
-
-
-class Confirmation(Struct, frozen=True, kw_only=True):
-    """The question to a person."""
-
-    tool_name: str
-    tool_input: ToolInput
-    reason: str
-
-
-Confirm = Callable[[Confirmation], bool | Awaitable[bool]]
-"""Asks a person whether a tool may run; plain or async."""
-
-
-async def fire_before_tool_hook(
-    config: ConfigOrEvents,
-    tool_name: str,
-    tool_input: Mapping[str, Any],
-    *,
-    mcp_context: Mapping[str, Any] | None = None,
-    original_request_name: str | None = None,
-) -> ProcessedHookResult | None:
-    """Fire BeforeTool; None if no hook returned an output."""
-    context = event_context(mcp_context, original_request_name)
-    fields = {"tool_name": tool_name, "tool_input": tool_input, **context}
-    return await fire(config, HookEventName.BeforeTool, fields)
-
-
-async def fire_after_tool_hook(
-    config: ConfigOrEvents,
-    tool_name: str,
-    tool_input: Mapping[str, Any],
-    tool_response: Mapping[str, Any],
-    *,
-    mcp_context: Mapping[str, Any] | None = None,
-    original_request_name: str | None = None,
-) -> ProcessedHookResult | None:
-    """Fire AfterTool; None if no hook returned an output."""
-    context = event_context(mcp_context, original_request_name)
-    fields = {"tool_name": tool_name, "tool_input": tool_input, **context}
-    fields["tool_response"] = tool_response
-    return await fire(config, HookEventName.AfterTool, fields)
-
-
-def event_context(
-    mcp_context: Mapping[str, Any] | None, original_request_name: str | None
-) -> dict[str, Any]:
-    """The optional fields of the tool events."""
-    given = {
-        "mcp_context": mcp_context,
-        "original_request_name": original_request_name,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-async def execute_tool_with_hooks(
-    config: ConfigOrEvents,
-    tool_name: str,
-    tool_input: Mapping[str, Any],
-    execute: Execute | Callable[[], Any],
-    *,
-    confirm: Confirm | None = None,
-    mcp_context: Mapping[str, Any] | None = None,
-    original_request_name: str | None = None,
-) -> ToolResult:
-    """Run a tool as its hooks allow.
-
-    ``execute`` gets the input after the hooks and may be async; one without parameters
-    does not run where hooks change the input. What it raises becomes a result, unless
-    hooks are switched off. ``confirm`` asks a person where a hook wants one; without it
-    ``hooksConfig.onAsk`` decides. ``mcp_context`` and ``original_request_name`` are
-    fields of the events.
-    """
-    run, takes_input = cast("Execute", execute), True
-    try:
-        signature(execute).bind(tool_input)
-    except TypeError:
-        run, takes_input = lambda _: cast("Callable[[], Any]", execute)(), False
-    except ValueError:
-        pass  # a callable without a signature
-    context = event_context(mcp_context, original_request_name)
-    try:
-        call = HookedToolCall(config, tool_name, dict(tool_input), context)
-    # The mapping is the caller's own; no tool can run with one that cannot be read.
-    except Exception as error:  # noqa: BLE001
-        return failed(error)
-    await call.begin(confirm)
-    if call.changed_names and not takes_input:
-        problem = "Hooks changed the input, which the tool does not take"
-        call.refuse(_blocked(problem))
-    if call.refusal is not None:
-        return call.refusal
-    if events_of(config).are_off():
-        value = run(call.tool_input)
-        return as_result(await value if isawaitable(value) else value)
-    return (await call.finish(await call_tool(run, call.tool_input))).result
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True):
@@ -265,6 +150,21 @@ class ToolOutcome(Struct, frozen=True, kw_only=True):
         return bool(self.additions or self.is_replaced)
 
 
+ToolInput = dict[str, Any]
+
+
+class Confirmation(Struct, frozen=True, kw_only=True):
+    """The question to a person."""
+
+    tool_name: str
+    tool_input: ToolInput
+    reason: str
+
+
+Confirm = Callable[[Confirmation], bool | Awaitable[bool]]
+"""Asks a person whether a tool may run; plain or async."""
+
+
 class HookedToolCall(Struct):
     """One tool call: run the tool with ``tool_input`` unless it is refused.
 
@@ -279,35 +179,40 @@ class HookedToolCall(Struct):
     """``mcp_context`` and ``original_request_name``."""
     on_stop: Callable[[str], None] | None = None
     """Called with the reason if a hook stops the agent."""
-    refusal: ToolResult | None = None
-    """The result of a call that must not run, with what hooks added."""
+    refused_as: ToolResult | None = None
+    """The result of a call that must not run, without what hooks added."""
     question: str | None = None
     """What to ask a person before this call is made again."""
     changed_names: list[str] = []
     """The parameters that hooks changed, added or removed."""
     contexts: list[str] = []
     annotations: list[str] = []
-    _refused: ToolResult | None = None
 
     @property
     def refused(self) -> bool:
         """Whether the tool must not run."""
-        return self.refusal is not None
+        return self.refused_as is not None
 
     @property
     def reason(self) -> str | None:
         """Why the tool must not run."""
-        return None if self._refused is None else self._refused.text
+        return None if self.refused_as is None else self.refused_as.text
 
     @property
     def stop_reason(self) -> str | None:
         """Set if a hook stops the agent."""
-        return None if self._refused is None else self._refused.stop_reason
+        return None if self.refused_as is None else self.refused_as.stop_reason
+
+    @property
+    def refusal(self) -> ToolResult | None:
+        """The result of a call that must not run, with what hooks added."""
+        refused_as = self.refused_as
+        return None if refused_as is None else refused_as.with_additions(self.additions)
 
     @property
     def message(self) -> str:
         """For the model in place of a result: the reason, and what hooks added."""
-        return "" if self.refusal is None else self.refusal.text
+        return "" if (refusal := self.refusal) is None else refusal.text
 
     @property
     def additions(self) -> list[str]:
@@ -322,11 +227,10 @@ class HookedToolCall(Struct):
         on_ask: Callable[[], None] | None = None,
     ) -> None:
         """Ask the hooks, and a person if they want one."""
-        before = await fire_before_tool_hook(
-            self.session, self.tool_name, self.tool_input, **self.context
-        )
-        output = None if before is None else before.aggregated.final_output
-        if before is None or output is None:
+        fields = self._fields()
+        before = await events_of(self.session).fire_fields(_BEFORE_TOOL, fields)
+        output = before.aggregated.final_output
+        if output is None:
             return
         if output.modified_tool_input is not None:
             self.tool_input, self.changed_names = _changed(
@@ -335,24 +239,64 @@ class HookedToolCall(Struct):
         if output.additional_context is not None:
             self.contexts.append(output.additional_context)
         self._annotate(before.system_message)
-        refusal = None
         if before.should_stop:
-            refusal = _stopped(before)
+            self.refuse(_stopped(before))
         elif before.blocked:
-            refusal = _blocked(before.reason or BLOCKED_BY_HOOK)
+            self.refuse(_blocked(before.reason or BLOCKED_BY_HOOK))
         elif before.ask:
-            said = (output.own_reason, before.system_message, before.user_message)
-            texts = (text for text in said if text and text.strip())
+            texts = (output.own_reason, before.system_message, before.user_message)
             question = Confirmation(
                 tool_name=self.tool_name,
                 tool_input=self.tool_input,
-                reason=next(texts, _NO_QUESTION),
+                reason=next(
+                    (text for text in texts if text and text.strip()),
+                    "a hook asks for a person's decision",
+                ),
             )
-            refusal = await self._asked(question, confirm, defer, on_ask)
-        if refusal is None:
-            self._annotate(_told(self.changed_names))
-        else:
-            self.refuse(refusal)
+            await self._ask(question, confirm, defer=defer, on_ask=on_ask)
+        if not self.refused:
+            self._annotate_changes()
+
+    async def _ask(
+        self,
+        question: Confirmation,
+        confirm: Confirm | bool | None,
+        *,
+        defer: bool,
+        on_ask: Callable[[], None] | None,
+    ) -> None:
+        """Ask a person, and refuse the call unless they agree."""
+        reason = question.reason
+        declined = _blocked(f"Declined by the user: {reason}")
+        if isinstance(confirm, bool):
+            if not confirm:
+                self.refuse(declined)
+            return
+        if on_ask is not None:
+            on_ask()
+        session = events_of(self.session)
+        # Those of the verdict: telling of the question may load others.
+        settings = session.config.settings
+        notice = await session.fire_notification_event(
+            f"Tool {self.tool_name} needs permission: {reason}",
+            details=structs.asdict(question),
+        )
+        self._annotate(notice.system_message)
+        unavailable = _blocked(f"{reason} (confirmation is not available)")
+        if confirm is not None:
+            try:
+                answer = confirm(question)
+                if (await answer if isawaitable(answer) else answer) is not True:
+                    self.refuse(declined)
+            # The host's own code: if asking fails, the user has not agreed.
+            except Exception as error:  # noqa: BLE001
+                logger.warning("confirm raised %r: the call is refused", error)
+                self.refuse(unavailable)
+        elif defer:
+            self.question = reason
+            self.refuse(_blocked(f"{reason} (waiting for a decision)"))
+        elif settings.global_options.on_ask is not OnFailure.ALLOW:
+            self.refuse(unavailable)
 
     def decide(
         self, approved: bool, message: str | None = None, *, earlier: str | None = None
@@ -367,97 +311,73 @@ class HookedToolCall(Struct):
             return
         if not approved:
             self.question = None
-            self.refuse(_declined("\n".join(filter(None, [question, message]))))
+            reason = "\n".join(filter(None, [question, message]))
+            self.refuse(_blocked(f"Declined by the user: {reason}"))
         elif self.question is not None:
-            self.question = self._refused = self.refusal = None
-            self._annotate(_told(self.changed_names))
+            self.question = self.refused_as = None
+            self._annotate_changes()
 
     def refuse(self, result: ToolResult) -> None:
         """Give this result in place of a run."""
-        self._refused = result
-        self.refusal = result.with_additions(self.additions)
+        self.refused_as = result
         self._stop(result)
 
     async def finish(self, result: Any) -> ToolOutcome:
         """Show hooks what the tool returned or raised, and apply their output."""
-        if self.refusal is not None:
-            return _outcome(self._refused or self.refusal, self.additions)
-        raised = isinstance(result, Exception)
-        given = failed(result) if raised else as_result(result)
-        after = await fire_after_tool_hook(
-            self.session,
-            self.tool_name,
-            self.tool_input,
-            given.to_wire(),
-            **self.context,
-        )
-        if after is None or after.final_output is None:
-            return _outcome(given, self.additions)
+        if self.refused_as is not None:
+            return _outcome(self.refused_as, self.additions)
+        is_error = isinstance(result, Exception)
+        tool_result = failed(result) if is_error else as_result(result)
+        fields = {**self._fields(), "tool_response": tool_result.to_wire()}
+        after = await events_of(self.session).fire_fields(_AFTER_TOOL, fields)
+        output = after.aggregated.final_output
+        if output is None:
+            return _outcome(tool_result, self.additions)
         if after.should_stop:
             stopped = _stopped(after)
             self._stop(stopped)
             return _outcome(stopped, [])
-        return self._applied(given, after, after.final_output)
-
-    async def _asked(
-        self,
-        question: Confirmation,
-        confirm: Confirm | bool | None,
-        defer: bool,
-        on_ask: Callable[[], None] | None,
-    ) -> ToolResult | None:
-        if isinstance(confirm, bool):
-            return None if confirm else _declined(question.reason)
-        if on_ask is not None:
-            on_ask()
-        session = events_of(self.session)
-        # Those of the verdict: telling of the question may load others.
-        settings = session.config.settings
-        notice = await session.fire_notification_event(
-            f"Tool {self.tool_name} needs permission: {question.reason}",
-            details=structs.asdict(question),
-        )
-        self._annotate(notice.system_message)
-        unavailable = _blocked(f"{question.reason} (confirmation is not available)")
-        if confirm is not None:
-            try:
-                answer = confirm(question)
-                agreed = (await answer if isawaitable(answer) else answer) is True
-            # The host's own code: if asking fails, the user has not agreed.
-            except Exception as error:  # noqa: BLE001
-                logger.warning("confirm raised %r: the call is refused", error)
-                return unavailable
-            return None if agreed else _declined(question.reason)
-        if defer:
-            self.question = question.reason
-            return _blocked(f"{question.reason} (waiting for a decision)")
-        if settings.global_options.on_ask is OnFailure.ALLOW:
-            return None
-        return unavailable
-
-    def _annotate(self, message: str | None) -> None:
-        if message:
-            self.annotations.append(annotation(message))
-
-    def _stop(self, result: ToolResult) -> None:
-        if result.stop_reason is not None and self.on_stop is not None:
-            self.on_stop(result.stop_reason)
-
-    def _applied(
-        self, result: ToolResult, after: ProcessedHookResult, output: HookOutput
-    ) -> ToolOutcome:
         withheld = output.withholds_result
+        suppress_display = after.suppress_output or tool_result.suppress_display
         if withheld:
-            result = _withheld(result, output)
+            reason = output.reason or output.additional_context
+            tool_result = refused_result(
+                reason or "The result was withheld", metadata={"hookline": "withheld"}
+            )
         elif output.additional_context is not None:
             self.contexts.append(output.additional_context)
         if output.is_blocking:
             # The tool has run and nothing is undone, but the model gets the reason.
             self._annotate("\n".join(blocking_reasons(after.aggregated)))
         self._annotate(after.system_message)
-        suppress = after.suppress_output or result.suppress_display
-        result = structs.replace(result, suppress_display=suppress)
-        return _outcome(result, self.additions, withheld=withheld)
+        tool_result = structs.replace(tool_result, suppress_display=suppress_display)
+        return _outcome(tool_result, self.additions, withheld=withheld)
+
+    def _fields(self) -> dict[str, Any]:
+        optional = {name: v for name, v in self.context.items() if v is not None}
+        return {"tool_name": self.tool_name, "tool_input": self.tool_input, **optional}
+
+    def _annotate(self, message: str | None) -> None:
+        if message:
+            self.annotations.append(annotation(message))
+
+    def _annotate_changes(self) -> None:
+        if self.changed_names:
+            names = ", ".join(self.changed_names)
+            self._annotate(f"A hook changed the tool's input: {names}")
+
+    def _stop(self, result: ToolResult) -> None:
+        if result.stop_reason is not None and self.on_stop is not None:
+            self.on_stop(result.stop_reason)
+
+
+def _blocked(reason: str) -> ToolResult:
+    return refused_result(reason, metadata={"hookline": "blocked"})
+
+
+def _stopped(result: ProcessedHookResult) -> ToolResult:
+    reason = result.stop_reason or "Stopped by hook"
+    return refused_result(reason, stop_reason=reason)
 
 
 def _outcome(
@@ -471,11 +391,6 @@ def _outcome(
     )
 
 
-def _told(changed_names: list[str]) -> str:
-    names = ", ".join(changed_names)
-    return f"A hook changed the tool's input: {names}" if names else ""
-
-
 def _changed(
     before: ToolInput, after: Mapping[Any, Any]
 ) -> tuple[ToolInput, list[str]]:
@@ -486,17 +401,66 @@ def _changed(
     """
     keys = {key_text(key): key for key in before}
     merged: ToolInput = {}
-    names: dict[str, None] = {}
-    for given, value in after.items():
-        name = key_text(given)
-        key = keys.get(name, given)
+    changed_names: dict[str, None] = {}
+    for hook_key, value in after.items():
+        name = key_text(hook_key)
+        key = keys.get(name, hook_key)
         if key in before and same_json(before[key], value):
             merged[key] = before[key]
             continue
         merged[key] = restored(before[key], value) if key in before else value
-        names[name] = None
-    names |= {name: None for name, key in keys.items() if key not in merged}
-    return merged, list(names)
+        changed_names[name] = None
+    changed_names |= {name: None for name, key in keys.items() if key not in merged}
+    return merged, list(changed_names)
+
+
+Execute = Callable[[ToolInput], Any]
+"""Runs the tool with the input after the hooks; plain or async."""
+
+
+async def execute_tool_with_hooks(
+    config: ConfigOrEvents,
+    tool_name: str,
+    tool_input: Mapping[str, Any],
+    execute: Execute | Callable[[], Any],
+    *,
+    confirm: Confirm | None = None,
+    mcp_context: Mapping[str, Any] | None = None,
+    original_request_name: str | None = None,
+) -> ToolResult:
+    """Run a tool as its hooks allow.
+
+    ``execute`` gets the input after the hooks and may be async; one without parameters
+    does not run where hooks change the input. What it raises becomes a result, unless
+    hooks are switched off. ``confirm`` asks a person where a hook wants one; without it
+    ``hooksConfig.onAsk`` decides. ``mcp_context`` and ``original_request_name`` are
+    fields of the events.
+    """
+    run, takes_input = cast("Execute", execute), True
+    try:
+        signature(execute).bind(tool_input)
+    except TypeError:
+        run, takes_input = lambda _: cast("Callable[[], Any]", execute)(), False
+    except ValueError:
+        pass  # a callable without a signature
+    context = {
+        "mcp_context": mcp_context,
+        "original_request_name": original_request_name,
+    }
+    try:
+        call = HookedToolCall(config, tool_name, dict(tool_input), context)
+    # The mapping is the caller's own; no tool can run with one that cannot be read.
+    except Exception as error:  # noqa: BLE001
+        return failed(error)
+    await call.begin(confirm)
+    if call.changed_names and not takes_input:
+        call.refuse(_blocked("Hooks changed the input, which the tool does not take"))
+    if (refusal := call.refusal) is not None:
+        return refusal
+    if events_of(config).are_off():
+        value = run(call.tool_input)
+        return as_result(await value if isawaitable(value) else value)
+    return (await call.finish(await call_tool(run, call.tool_input))).result
 
 
 async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:
@@ -509,22 +473,3 @@ async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:
     except Exception as error:  # noqa: BLE001
         return failed(error)
     return as_result(value)
-
-
-def _declined(question: str) -> ToolResult:
-    return _blocked(f"Declined by the user: {question}")
-
-
-def _blocked(reason: str) -> ToolResult:
-    return refused_result(reason, metadata={"hookline": "blocked"})
-
-
-def _stopped(result: ProcessedHookResult) -> ToolResult:
-    reason = result.stop_reason or "Stopped by hook"
-    return refused_result(reason, stop_reason=reason)
-
-
-def _withheld(result: ToolResult, output: HookOutput) -> ToolResult:
-    reason = output.reason or output.additional_context or "The result was withheld"
-    withheld = refused_result(reason, metadata={"hookline": "withheld"})
-    return structs.replace(withheld, suppress_display=result.suppress_display)

@@ -15,22 +15,14 @@ from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators.shape import HookTranslator
 
-from .firing import SessionEvents
 from .model_calls import (
     AfterModelHookResult,
     HookedModelCall,
     begin_model,
     refused_model_call,
 )
-from .tool_calls import (
-    Confirm,
-    HookedToolCall,
-    annotation,
-    event_context,
-    not_allowed,
-    not_run,
-    refused_result,
-)
+from .tool_calls import Confirm, HookedToolCall, annotation, refused_result
+from .triggers import SessionEvents
 
 MAX_REJECTIONS = 8
 
@@ -118,7 +110,10 @@ class HookedRun:
         approval can ask. ``on_ask`` is called before a person is asked. ``mcp_context``
         and ``original_request_name`` are fields of the event.
         """
-        context = event_context(mcp_context, original_request_name)
+        context = {
+            "mcp_context": mcp_context,
+            "original_request_name": original_request_name,
+        }
         call = HookedToolCall(self.session, name, dict(tool_input), context, self.stop)
         problem = self.problem(name)
         if problem is None:
@@ -130,16 +125,18 @@ class HookedRun:
     def problem(self, name: str) -> str | None:
         """Why a tool must not be called now."""
         if self.ended is not None:
-            return not_run(self.ended).text
+            return f"Not run: {self.ended}"
         if self.allowed_names is not None and name not in self.allowed_names:
-            return not_allowed(name, self.allowed_names)
+            names = ", ".join(sorted(self.allowed_names)) or "none"
+            return f"Tool {name!r} is not allowed now (allowed: {names})"
         return None
 
 
 class HookedTurn(HookedRun):
     """One turn of an agent: a prompt, and the answer that hooks accept.
 
-    ``on_stop`` is called with the reason when a hook stops it.
+    ``on_stop`` is called with the reason when a hook stops it. With an ``agent_type``
+    it is a turn of a subagent, which gets an ``agent_id`` unless it has one.
     """
 
     def __init__(
@@ -147,10 +144,14 @@ class HookedTurn(HookedRun):
         session: SessionEvents,
         prompt: str,
         on_stop: Callable[[str], None] | None = None,
+        agent_type: str | None = None,
+        agent_id: str | None = None,
     ) -> None:
         super().__init__(session, on_stop)
         self.given = prompt
         """The prompt without what hooks added."""
+        self.agent_type = agent_type
+        self.agent_id = agent_id or ("" if agent_type is None else str(uuid.uuid4()))
         self.context: str | None = None
         self.system_message: str | None = None
         """What the hooks of the last event said to the model."""
@@ -196,7 +197,7 @@ class HookedTurn(HookedRun):
     def state(self) -> dict[str, Any]:
         """The turn as plain data (JSON), for ``Session.resume_turn``."""
         names = self.allowed_names
-        return {
+        state = {
             "prompt": self.given,
             "blocked": self.blocked,
             "reason": self._reason,
@@ -205,6 +206,9 @@ class HookedTurn(HookedRun):
             "allowed_names": None if names is None else sorted(names),
             "notes": list(self._notes),
         }
+        if self.agent_type is not None:
+            state |= {"agent_type": self.agent_type, "agent_id": self.agent_id}
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Go on where another object of this turn was when it gave its ``state``."""
@@ -219,7 +223,12 @@ class HookedTurn(HookedRun):
 
     async def begin(self) -> Self:
         """Fire the event that starts the turn."""
-        result = await self._fire_start()
+        if self.agent_type is None:
+            result = await self.session.fire_before_agent_event(self.given)
+        else:
+            result = await self.session.fire_subagent_start_event(
+                self.agent_id, self.agent_type, prompt=self.given
+            )
         output = result.final_output
         self.context = None if output is None else output.additional_context
         self._take(result)
@@ -234,7 +243,19 @@ class HookedTurn(HookedRun):
         """
         if self.refused:
             return None
-        result = await self._fire_end(answer, self._rejections > 0)
+        is_again = self._rejections > 0
+        if self.agent_type is None:
+            result = await self.session.fire_after_agent_event(
+                self.given, answer, is_again
+            )
+        else:
+            result = await self.session.fire_subagent_stop_event(
+                self.agent_id,
+                self.agent_type,
+                prompt=self.given,
+                prompt_response=answer,
+                stop_hook_active=is_again,
+            )
         output = result.final_output
         self.clear_context = output is not None and output.clear_context
         self.context = None
@@ -252,45 +273,3 @@ class HookedTurn(HookedRun):
         self._reason = result.reason
         if result.should_stop:
             self.stop(result.stop_reason)
-
-    async def _fire_start(self) -> ProcessedHookResult:
-        return await self.session.fire_before_agent_event(self.given)
-
-    async def _fire_end(self, answer: str, is_again: bool) -> ProcessedHookResult:
-        return await self.session.fire_after_agent_event(self.given, answer, is_again)
-
-
-class SubagentTurn(HookedTurn):
-    """One turn of a subagent."""
-
-    def __init__(
-        self,
-        session: SessionEvents,
-        prompt: str,
-        agent_type: str,
-        agent_id: str | None,
-        on_stop: Callable[[str], None] | None = None,
-    ) -> None:
-        super().__init__(session, prompt, on_stop)
-        self.agent_type = agent_type
-        self.agent_id = agent_id or str(uuid.uuid4())
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """As of any turn, with the subagent."""
-        agent = {"agent_type": self.agent_type, "agent_id": self.agent_id}
-        return {**super().state, **agent}
-
-    async def _fire_start(self) -> ProcessedHookResult:
-        return await self.session.fire_subagent_start_event(
-            self.agent_id, self.agent_type, prompt=self.given
-        )
-
-    async def _fire_end(self, answer: str, is_again: bool) -> ProcessedHookResult:
-        return await self.session.fire_subagent_stop_event(
-            self.agent_id,
-            self.agent_type,
-            prompt=self.given,
-            prompt_response=answer,
-            stop_hook_active=is_again,
-        )

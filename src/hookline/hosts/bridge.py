@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct, structs
 
 from hookline._internal.log import Guard
-from hookline.agent.firing import SessionEvents
+from hookline.agent.triggers import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler
