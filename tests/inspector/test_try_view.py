@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
 from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected, build_showcase
-from tests.support.processes import STUBBORN, children
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
-def test_an_event_is_tried_and_run(
+def test_an_event_is_tried(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
-    """A person picks an event, a tool and an input, and runs the hooks on request."""
+    """A person picks an event, a tool and an input, and sees the verdict."""
     build_showcase(inspected)
     with inspected.opened(page):
         page.get_by_role("link", name="Try", exact=True).click()
@@ -46,10 +44,9 @@ def test_an_event_is_tried_and_run(
         )
         expect(hook).to_contain_text("tool_input.command = ls -l")
 
-        # A mistake is shown with its place, and nothing can be run.
+        # A mistake is shown with its place.
         page.get_by_label("Input, as JSON").fill('{\n  "tool_input": {"command" 1}\n}')
         expect(page.get_by_role("button", name="Line 2, column 28")).to_be_visible()
-        expect(page.get_by_role("button", name="Run the hooks")).to_be_disabled()
         page.get_by_role("button", name="Line 2, column 28").click()
         assert page.evaluate("document.activeElement.selectionStart") == 29
 
@@ -63,19 +60,10 @@ def test_an_event_is_tried_and_run(
         assert '\n    "n": 9007199254740993\n' in formatted
         expect(page.get_by_text("Valid JSON")).to_be_visible()
 
-        page.get_by_role("button", name="Run the hooks").click()
         expect(page.get_by_role("heading", name="Verdict")).to_contain_text("blocked")
         result = page.locator(".result")
         expect(result).to_contain_text("history is shared: push a revert instead")
-        expect(result.get_by_role("heading", name="no-force-push")).to_be_visible()
-
-        # The verdict is of the event that was run, and says so when another is typed.
-        changed = page.get_by_text("The event was changed after this run.")
-        expect(changed).to_have_count(0)
-        page.get_by_label("Input, as JSON").fill("{}")
-        expect(changed).to_be_visible()
-        page.get_by_label("Input, as JSON").fill(formatted)
-        expect(changed).to_have_count(0)
+        expect(result).to_contain_text("no-force-push")
 
         # The address holds it all.
         other = page.context.new_page()
@@ -83,7 +71,7 @@ def test_an_event_is_tried_and_run(
         expect(other.get_by_label("Input, as JSON")).to_have_value(formatted)
         expect(other.get_by_label("Tool")).to_have_value("run_shell_command")
         expect(other.locator(".summary")).to_contain_text("2 of 6 hooks would run")
-        expect(other.locator(".result")).to_have_count(0)
+        expect(other.locator(".result")).to_contain_text("history is shared")
         other.close()
 
 
@@ -110,61 +98,16 @@ def test_a_recorded_event_fills_the_form(
         problems.expect("status of 404")
 
 
-def test_a_run_can_be_cancelled_by_keyboard(
+def test_a_hook_that_runs_a_program_is_not_run(
     page: Page, problems: Problems, inspected: Inspected
 ) -> None:
-    hook = {"type": "command", "name": MARKUP, "command": STUBBORN["ignores SIGTERM"]}
+    """The command to type is shown instead."""
+    hook = {"type": "command", "name": MARKUP, "command": "touch ran"}
     inspected.settings({"BeforeTool": [{"hooks": [hook]}]})
-    with inspected.running() as server:
-        page.goto(inspected.address)
-        page.goto(f"{inspected.base}/try")
-        expect(page.get_by_text(MARKUP)).to_be_visible()
-        page.get_by_role("button", name="Run the hooks").focus()
-        page.keyboard.press("Enter")
-        page.wait_for_function("document.activeElement.textContent === 'Cancel'")
-        started = inspected.folder / "started"
-        while not started.exists():
-            page.wait_for_timeout(10)
-        page.keyboard.press("Enter")
-        expect(
-            page.get_by_text("Cancelled. The hooks that were running")
-        ).to_be_visible()
-        expect(page.get_by_role("button", name="Run the hooks")).to_be_focused()
-        commands = [one for one in children(server.pid) if b"fire" in _words(one)]
-        assert commands == []
-        problems.expect("status of 409")
-
-        # Cancelled before the server knows of the run: it is not waited for.
-        page.route("**/api/fire", lambda _: None)
-        page.get_by_role("button", name="Run the hooks").click()
-        page.get_by_text("The hooks are running…").wait_for()
-        page.get_by_role("button", name="Cancel").click()
-        expect(
-            page.get_by_text("Cancelled. The hooks that were running")
-        ).to_be_visible()
-
-
-def test_a_result_says_no_more_than_is_known(
-    page: Page, problems: Problems, inspected: Inspected
-) -> None:
-    broken = {"type": "command", "name": "broken", "command": "exit 7"}
-    rare = {"type": "command", "name": "rare", "command": "true", "if": "false"}
-    inspected.settings(
-        {"BeforeTool": [{"hooks": [broken]}], "SessionStart": [{"hooks": [rare]}]}
-    )
     with inspected.opened(page, "/try"):
-        page.get_by_role("button", name="Run the hooks").click()
-        # The failure is shown once: with its hook.
-        expect(page.locator(".result")).to_contain_text("Failed: ")
-        expect(page.get_by_role("heading", name="Errors")).to_have_count(0)
-        page.goto(f"{inspected.base}/try?event=SessionStart")
-        page.get_by_role("button", name="Run the hooks").click()
-        expect(page.locator(".result")).to_contain_text("no hook ran")
-        expect(page.get_by_text("No hook matched")).to_have_count(0)
-
-
-def _words(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+        expect(page.get_by_text("It depends on hooks")).to_contain_text(MARKUP)
+        expect(page.get_by_text("hookline fire BeforeTool")).to_be_visible()
+        assert not (inspected.folder / "ran").exists()
 
 
 def test_the_view_fits_a_phone_and_speaks(
@@ -174,10 +117,9 @@ def test_the_view_fits_a_phone_and_speaks(
     build_showcase(inspected)
     page.set_viewport_size(PHONE)
     with inspected.opened(page, "/try"):
-        page.get_by_role("button", name="Run the hooks").click()
-        expect(page.locator(".result")).to_be_visible()
+        expect(page.locator(".summary")).to_be_visible()
         assert sideways(page) == 0
-        expect(page.locator("#announcer")).to_contain_text("Verdict")
+        expect(page.locator("#announcer")).to_contain_text("hooks would run")
         unnamed = page.locator("input, select, textarea, button").evaluate_all(
             "all => all.filter(one => !(one.labels?.length || one.ariaLabel ||"
             " one.textContent.trim())).map(one => one.outerHTML)"

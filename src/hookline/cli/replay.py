@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from array import array
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -21,29 +21,24 @@ from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
-from hookline.engine.system import HookSystem
-from hookline.journal.query import EventKind, FullEntry, JournalReader
-from hookline.journal.rows import masked_verdict
+from hookline.engine.replay import INEXACT, Change, Replayed, inexact, replay
+from hookline.journal.query import EventKind, JournalReader
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
-from hookline.protocol.values import decode, same_json
-from hookline.protocol.verdict import EFFECT_LABELS, Verdict, hook_verdict
 
 from . import journal
 from .common import Options, Parser, at_least, load_config, log_to_stderr
-from .replay_report import (
-    INEXACT,
-    Change,
-    Found,
-    ProgressLines,
-    Replayed,
-    Selection,
-    inexact,
-    print_report,
-    print_report_json,
+from .terminal import (
+    Progress,
+    one_line,
+    paint,
+    plural,
+    print_json,
+    short_json,
+    shorten,
 )
-from .terminal import Progress, plural
+
+_MAX_TEXT = 100
 
 SUMMARY = "fire recorded events again and show which verdicts change"
 DESCRIPTION = """\
@@ -56,7 +51,6 @@ blocked last week?".
   hookline replay --event BeforeTool --tool 'write_*'
   hookline replay --since today --dry-run        count events, run no hooks
   hookline replay --json                         one JSON object
-  hookline replay --progress json                progress as JSON lines too
 
 Without --settings the events of this project are replayed; with --settings
 those of all projects. --here and --everywhere override that. Hooks really run,
@@ -77,8 +71,6 @@ def add_arguments(parser: Parser) -> None:
     text = "sessions to replay at the same time (default: the number of processors)"
     parser.add_option("--jobs N", text, type=at_least(1), default=os.cpu_count() or 1)
     parser.add_flag("--json", "print one JSON object")
-    text = "print JSON lines while it runs, for a program that shows them"
-    parser.add_option("--progress FORMAT", f"'json': {text}", choices=["json"])
     journal.add_journal_arguments(parser)
 
 
@@ -86,29 +78,28 @@ def run(options: Options) -> int:
     """Replay the events and report the changes."""
     log_to_stderr()
     _log_messages_once()
-    options.json |= options.progress is not None
     wanted = journal.event_filter(options)
     config = load_config(options)
     with journal.open_journal(options) as reader:
         if reader is None:
-            return print_report(options, Selection(), Found(options), 0)
+            return _print_report(options, [], [], 0)
         here = options.settings is None
         scope = journal.find_scope(reader, wanted, options, here=here)
+        kinds = reader.kinds(scope.wanted)
         if options.dry_run:
-            return _report_dry_run(options, config, reader, scope)
-        selection = Selection(reader.sessions(scope.wanted), reader.kinds(scope.wanted))
-        found = _replay(reader, config, selection, options)
-    return print_report(options, selection, found, scope.elsewhere)
+            return _print_dry_run(options, config, reader, scope, kinds)
+        differing = _replay(reader, config, scope, options)
+    return _print_report(options, kinds, differing, scope.elsewhere)
 
 
 def _log_messages_once() -> None:
     """Drop repeated messages: thousands of events would repeat them."""
-    seen: set[str] = set()
+    messages: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
-        known = len(seen)
-        seen.add(record.getMessage())
-        return len(seen) > known
+        count = len(messages)
+        messages.add(record.getMessage())
+        return len(messages) > count
 
     for handler in logger.handlers:
         handler.addFilter(is_new)
@@ -117,12 +108,12 @@ def _log_messages_once() -> None:
 
 
 def _replay(
-    reader: JournalReader, config: Config, selection: Selection, options: Options
-) -> Found:
+    reader: JournalReader, config: Config, scope: journal.Scope, options: Options
+) -> list[Replayed]:
     """Fire the events again; returns those with changes or failures."""
     os.environ[REPLAY_VARIABLE] = "1"  # tells hooks, and closes every journal
     try:
-        return asyncio.run(_replay_sessions(reader, config, selection, options))
+        return asyncio.run(_replay_sessions(reader, config, scope, options.jobs))
     except ExceptionGroup as group:
         # Output that nobody reads, or a damaged journal: the caller handles both.
         raise group.exceptions[0] from group
@@ -131,100 +122,128 @@ def _replay(
 
 
 async def _replay_sessions(
-    reader: JournalReader, config: Config, selection: Selection, options: Options
-) -> Found:
-    lines = ProgressLines(options, selection.events)
-    found = Found(options)
-    sessions = iter(selection.sessions.values())
+    reader: JournalReader, config: Config, scope: journal.Scope, jobs: int
+) -> list[Replayed]:
+    # Only ids are kept, for journals of any size.
+    ids: dict[str, array[int]] = {}
+    for event_id, session in reader.sessions(scope.wanted):
+        ids.setdefault(session, array("q")).append(event_id)
+    sessions = iter(ids.values())
+    differing: list[Replayed] = []
 
     async def replay_sessions() -> None:
         for session in sessions:
             for event_id in session:
-                full = reader.find(event_id)
-                # None: deleted from the journal since it was listed.
-                replayed = None if full is None else await _replay_event(full, system)
+                recorded = reader.find(event_id)
+                if recorded is not None:  # else it was deleted meanwhile
+                    handler = None if system is None else system.event_handler
+                    replayed = await replay(recorded, handler)
+                    if replayed.changes or replayed.failures:
+                        differing.append(replayed)
                 progress.step()
-                lines.step(replayed)
-                found.add(replayed)
 
-    system = config.get_hook_system()
-    with Progress("replaying", selection.events) as progress:
+    system = config.get_hook_system()  # None: hooks are disabled
+    with Progress("replaying", sum(map(len, ids.values()))) as progress:
         async with system or nullcontext(), asyncio.TaskGroup() as group:
-            for _ in range(min(options.jobs, len(selection.sessions))):
+            for _ in range(min(jobs, len(ids))):
                 group.create_task(replay_sessions())
-    return found
+    return sorted(differing, key=lambda replayed: replayed.entry.id)
 
 
-async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
-    event = HookEventName.of(full.entry.event)
-    result = ProcessedHookResult(aggregated=make_empty_success_result())
-    if system is not None:  # else hooks are disabled
-        result = await system.event_handler.fire(event, full.input)
-    after = masked_verdict(event, result)
-    return Replayed(
-        entry=full.entry,
-        before=full.decided,
-        after=after,
-        changes=_compare(full.decided, after),
-        reason=result.stop_reason or result.reason,
-        hooks=list(_deciding(result)),
-        failures=[error.message for error in result.aggregated.errors],
-    )
+def _print_report(
+    options: Options, kinds: list[EventKind], differing: list[Replayed], elsewhere: int
+) -> int:
+    """Print what changed and return the exit status."""
+    changed = [replayed for replayed in differing if replayed.changes]
+    exact = [replayed for replayed in changed if replayed.inexact is None]
+    apart = [replayed for replayed in changed if replayed.inexact is not None]
+    failed = [replayed for replayed in differing if replayed.failures]
+    events = sum(kind.count for kind in kinds)
+    apart_events = sum(kind.count for kind in kinds if inexact(kind))
+    if options.json:
+        report = {
+            "events": events,
+            "changed": [replayed.to_json() for replayed in exact],
+            "apart": [replayed.to_json() for replayed in apart],
+            "failures": [
+                {"id": replayed.entry.id, "errors": replayed.failures}
+                for replayed in failed
+            ],
+            "apart_events": apart_events,
+            "elsewhere": elsewhere,
+        }
+        print_json(report)
+        return 1 if exact else 0
+    for replayed in exact:
+        at = journal.format_time(replayed.entry.at)
+        print(f"event {replayed.entry.id}, {at}: {_line(replayed)}")
+        for change in replayed.changes:
+            print(f"  {paint(f'- {_value(change, change.before)}', 'red')}")
+            print(f"  {paint(f'+ {_value(change, change.after)}', 'green')}")
+        if replayed.reason:
+            print(f"  now: {shorten(one_line(replayed.reason), _MAX_TEXT)}")
+    if apart:
+        print("not counted, because these events could not be replayed exactly:")
+    for replayed in apart:
+        reason = INEXACT[replayed.inexact or ""]
+        print(f"  event {replayed.entry.id}: {_line(replayed)} ({reason})")
+    if failed:
+        first = f"event {failed[0].entry.id}: {one_line(failed[0].failures[0])}"
+        mark = paint("hooks failed", "yellow")
+        print(f"{mark} on {plural(len(failed), 'event')}; the first, {first}")
+    note = f" ({apart_events:,} not exactly)" if apart_events else ""
+    summary = "no verdict changes"
+    if exact:
+        steps = Counter(map(_step, exact)).most_common()
+        listed = ", ".join(f"{count:,} {step}" for step, count in steps)
+        summary = f"{plural(len(exact), 'verdict')} changed: {listed}"
+    print(f"{plural(events, 'event')} replayed{note}: {summary}")
+    journal.print_elsewhere(elsewhere, options)
+    return 1 if exact else 0
 
 
-def _deciding(result: ProcessedHookResult) -> Iterator[str]:
-    """The hooks that block, ask, stop or change something, each once."""
-    names = (
-        hook.hook_name
-        for hook in result.aggregated.hook_results
-        if hook_verdict(hook).decides
-    )
-    return iter(dict.fromkeys(names))
+def _step(replayed: Replayed) -> str:
+    """From which verdict to which."""
+    return f"{replayed.before.word} → {replayed.after.word}"
 
 
-def _compare(before: Verdict, after: Verdict) -> list[Change]:
-    """The differences, most important first."""
-    flags = ("blocked", "ask", "stop")
-    values = [(flag, getattr(before, flag), getattr(after, flag)) for flag in flags]
-    old, new = before.effects, after.effects
-    values += [
-        (what, old.get(field), new.get(field)) for field, what in EFFECT_LABELS.items()
-    ]
-    decoded = [(what, _decoded(was), _decoded(now)) for what, was, now in values]
-    return [
-        Change(what, was, now) for what, was, now in decoded if not same_json(was, now)
-    ]
+def _line(replayed: Replayed) -> str:
+    """The event and its verdicts."""
+    entry = replayed.entry
+    target = f" {one_line(entry.target)}" if entry.target else ""
+    return f"{entry.event}{target}: {_step(replayed)}"
 
 
-def _decoded(value: Any) -> Any:
-    """The value of an effect that is JSON text; a truncated one stays text."""
-    try:
-        return decode(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+def _value(change: Change, value: Any) -> str:
+    if isinstance(value, bool):
+        return change.what if value else f"not {change.what}"
+    if value is None:
+        return f"no {change.what}"
+    return f"{change.what}: {short_json(value, _MAX_TEXT)}"
 
 
-def _report_dry_run(
-    options: Options, config: Config, reader: JournalReader, scope: journal.Scope
+def _print_dry_run(
+    options: Options,
+    config: Config,
+    reader: JournalReader,
+    scope: journal.Scope,
+    kinds: list[EventKind],
 ) -> int:
     reasons, events = Counter[str](), Counter[str]()
-    kinds = reader.kinds(scope.wanted)
     for kind in kinds:
         events[kind.event] += kind.count
         if reason := inexact(kind):
             reasons[reason] += kind.count
     runs = _count_runs(HookRegistry(config.settings), reader, scope, kinds)
     if options.json:
-        print_report_json(
-            options,
-            {
-                "events": events.total(),
-                "by_event": dict(events),
-                "hook_runs": runs,
-                "apart": dict(reasons),
-                "elsewhere": scope.elsewhere,
-            },
-        )
+        report = {
+            "events": events.total(),
+            "by_event": dict(events),
+            "hook_runs": runs,
+            "apart": dict(reasons),
+            "elsewhere": scope.elsewhere,
+        }
+        print_json(report)
         return 0
     hook_runs = plural(runs, "hook run")
     print(f"{plural(events.total(), 'event')} would be replayed, with {hook_runs}")
@@ -247,7 +266,7 @@ def _count_runs(
     for event in map(HookEventName.of, dict.fromkeys(kind.event for kind in kinds)):
         hooks = registry.for_event(event)
         is_tool = TRAITS[event].matching is Matching.REGEX
-        if any(one.config.is_foreign or (is_tool and one.matcher) for one in hooks):
+        if any(hook.config.is_foreign or (is_tool and hook.matcher) for hook in hooks):
             # Only these are matched by more than the target.
             wanted = structs.replace(scope.wanted, event=event.value)
             for target, fields in reader.inputs(wanted):

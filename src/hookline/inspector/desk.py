@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
@@ -21,7 +20,7 @@ _R = TypeVar("_R")
 
 
 class Desk:
-    """The settings in effect, the journal, and our own command line.
+    """The settings in effect, and the journal.
 
     Views call what reads files in a thread, with ``in_thread``.
     """
@@ -62,13 +61,10 @@ class Desk:
         with read_journal(self.journal, tick) as reader:
             yield reader
 
-    def command(self, *arguments: str) -> list[str]:
-        """Our own command line, with the settings of the inspector."""
+    def options(self) -> list[str]:
+        """The options of our own command line for these settings."""
         chosen = ["--settings", self._settings] if self._settings else []
-        # -P: Python would look for modules in the current directory first, and that
-        # is a project which nobody may have approved.
-        start = [sys.executable, "-Pm", "hookline", *arguments]
-        return [*start, *chosen, "--cwd", self.cwd]
+        return [*chosen, "--cwd", self.cwd]
 
     async def in_thread(
         self, work: Callable[_P, _R], *args: _P.args, **more: _P.kwargs

@@ -56,8 +56,6 @@ def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
         full = find_event(reader, event_id)
         previous, following = _neighbours(reader, full)
     event = known_event(full.entry.event)
-    words = desk.command()
-    options = words[words.index("hookline") + 1 :]
     return {
         **_recorded(full),
         "previous": previous,
@@ -68,7 +66,7 @@ def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
         "explanation": None,
         **({} if event is None else _explanation(desk, full, event)),
         "explained_in": desk.config.working_dir,
-        **reproductions(full, options),
+        **reproductions(full, desk.options()),
     }
 
 

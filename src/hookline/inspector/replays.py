@@ -1,15 +1,17 @@
-"""Replay: fire recorded events again with other settings, and watch what changes.
+"""Replay: decide recorded events again with other settings, and show what changes.
 
-One replay at a time, as ``hookline replay`` in a process of its own. It goes on when
-the page is closed and ends with the server; the last few can be looked at again.
+Nothing is started: events that need a program are counted, and the page has the command
+that replays them all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
-from collections.abc import AsyncIterator, Iterator
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,31 +21,35 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from hookline.errors import HooklineError
-from hookline.protocol.values import decode
+from hookline.config import Config
+from hookline.engine.replay import Decider, Replayed, compare, inexact
+from hookline.errors import SettingsError
+from hookline.journal.query import EventFilter, JournalReader
+from hookline.protocol.events import known_event
+from hookline.protocol.values import encode
+from hookline.settings.load import Settings
+from hookline.settings.places import project_around
+from hookline.settings.read import parse_text
 
-from .answers import event_stream, number_of, read_body, reply, server_event
+from .answers import read_body, reply
 from .desk import Desk
-from .own_command import OwnCommand, finish
-from .replay_job import PastedSettings, Replay, State, Wire
 
-MAX_REPLAYS = 5
-"""Replays that can be looked at again."""
-_PAGE = 100
-_MAX_PAGE = 500
-_INTERVAL_S = 0.1
-"""Between two messages of a stream: more than a page can show."""
-_KEEP_ALIVE_S = 15.0
-_KIND = re.compile("[0-9]{1,9}")
-_FILTERS = ("event", "tool", "hook", "session")
+_BUDGET_S = 5.0
+_MAX_CHANGES = 200
+_MAX_FAILURES = 20
+_MAX_VALUE_BYTES = 16 * 1024
+_MAX_TEXT = 2000
+_PASTED = "the pasted settings"
+
+Wire = dict[str, Any]
 
 
 class ReplayRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which events to replay, and with which settings; empty text is nothing."""
 
-    since: float | str | None = None
-    until: float | str | None = None
-    """Seconds since 1970, or what ``--since`` takes."""
+    since: float | None = None
+    until: float | None = None
+    """Seconds since 1970."""
     event: str | None = None
     tool: str | None = None
     hook: str | None = None
@@ -55,186 +61,160 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     settings_text: str | None = None
     """Settings that were pasted into the page."""
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot be an argument of a command."""
-        if any("\0" in str(value) for value in structs.astuple(self)):
-            raise ValueError("null characters are not allowed")
+    def wanted(self, cwd: str) -> EventFilter:
+        """The events that are wanted."""
+        return EventFilter(
+            since=self.since,
+            until=self.until,
+            event=self.event or None,
+            tool=self.tool or None,
+            hook=self.hook or None,
+            session=self.session or None,
+            folder=None if self.everywhere else project_around(cwd),
+        )
 
-    def options(self) -> Iterator[str]:
-        """The options of ``hookline replay``, without the settings."""
+    def config(self, desk: Desk) -> Config:
+        """The settings that are wanted; raises ``SettingsError``."""
+        text = (self.settings_text or "").strip()
+        if text and self.settings:
+            raise HTTPException(400, "give the path of a settings file, or its text")
+        if text:
+            # Settings are an object; in JSON a comment may come before it.
+            name = _PASTED if text[0] in "{/" else f"{_PASTED}.toml"
+            try:
+                settings = Settings.from_mapping(parse_text(text, name)).with_managed()
+            except SettingsError as error:
+                where = _PASTED, error.line, error.column
+                raise SettingsError(error.problem, *where) from error
+            return Config(None, desk.cwd, settings)
+        if not self.settings:
+            return desk.config
+        if "\0" in self.settings:
+            raise HTTPException(400, "a path cannot have a null character")
+        file = os.path.join(desk.cwd, os.path.expanduser(self.settings))  # noqa: PTH111, PTH118 - never raises
+        return Config(None, desk.cwd, Settings.from_file(file))
+
+    def options(self, desk: Desk) -> Iterator[str]:
+        """The options of ``hookline replay`` for the same."""
         yield "--everywhere" if self.everywhere else "--here"
         for name, at in (("since", self.since), ("until", self.until)):
-            if at not in {None, ""}:
-                yield f"--{name}={at}" if isinstance(at, str) else f"--{name}=@{at}"
-        for name in _FILTERS:
+            if at is not None:
+                yield f"--{name}=@{at}"
+        for name in ("event", "tool", "hook", "session"):
             if value := getattr(self, name):
                 yield f"--{name}={value}"
-
-    def shown(self) -> Wire:
-        """What the page shows of it: not the settings that were pasted."""
-        given: Wire = msgspec.to_builtins(self)
-        return {**given, "settings_text": None, "pasted": bool(self.settings_text)}
+        yield f"--journal={desk.journal}"
+        yield from desk.options()
+        # The last one counts, if the inspector was started with other settings.
+        if self.settings_text:
+            yield "--settings=FILE"
+        elif self.settings:
+            yield f"--settings={self.settings}"
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
     """The routes of this view."""
-    replays = Replays(desk)
-
-    async def list_all(_: Request) -> Response:
-        return reply({"replays": [one.status for one in replays.newest()]})
 
     async def start(request: Request) -> Response:
-        return reply({"id": replays.start(await _read_request(request)).number})
+        try:
+            body = msgspec.convert(await read_body(request), ReplayRequest)
+        except msgspec.ValidationError as error:
+            raise HTTPException(400, f"the request is invalid: {error}") from error
+        return reply(await desk.in_thread(_replay, desk, body))
 
-    async def count(request: Request) -> Response:
-        return reply(await replays.count(await _read_request(request), request))
+    return [Route("/api/replay", start, methods=["POST"])]
 
-    async def show(request: Request) -> Response:
-        return reply(replays.find(request).status)
 
-    async def changes(request: Request) -> Response:
-        return reply(_page(replays.find(request), request))
+def _replay(desk: Desk, request: ReplayRequest) -> Wire:
+    config, wanted = request.config(desk), request.wanted(desk.cwd)
+    words = ["hookline", "replay", *request.options(desk)]
+    with desk.read() as reader:
+        kinds = reader.kinds(wanted)
+        everywhere = reader.count(structs.replace(wanted, folder=None))
+        found = _Found()
+        asyncio.run(found.search(reader, wanted, Decider(config)))
+    events = sum(kind.count for kind in kinds)
+    return {
+        **found.report(),
+        "events": events,
+        "undecided": events - found.decided - sum(found.programs.values()),
+        "apart_events": sum(kind.count for kind in kinds if inexact(kind)),
+        "elsewhere": everywhere - events,
+        "messages": [*map(str, config.settings.errors), *config.settings.warnings],
+        "command": shlex.join(word for word in words if word.isprintable()),
+    }
 
-    async def watch(request: Request) -> Response:
-        after = number_of(request, "after")
-        start = 0 if after is None else after + 1
-        return event_stream(_events(desk, replays.find(request), start))
 
-    async def cancel(request: Request) -> Response:
-        replay = replays.find(request)
-        await replay.cancel()
-        return reply(replay.status)
+class _Found:
+    """What a replay finds, the newest event first, until its time is over."""
 
-    one = "/api/replays/{id:number}"
-    return [
-        Route("/api/replays", list_all, methods=["GET"]),
-        Route("/api/replays", start, methods=["POST"]),
-        Route("/api/replays/count", count, methods=["POST"]),
-        Route(one, show),
-        Route(f"{one}/changes", changes),
-        Route(f"{one}/stream", watch),
-        Route(f"{one}/cancel", cancel, methods=["POST"]),
+    def __init__(self) -> None:
+        self.decided = 0
+        self.programs: Counter[str] = Counter()
+        """The events that only programs decide, by the first of these hooks."""
+        self._changes: list[Wire] = []
+        self._kinds: Counter[tuple[str, str, bool]] = Counter()
+        self._failed = 0
+        self._failures: list[Wire] = []
+
+    async def search(
+        self, reader: JournalReader, wanted: EventFilter, decider: Decider
+    ) -> None:
+        """Decide the events again."""
+        deadline = time.monotonic() + _BUDGET_S
+        ids = [event_id for event_id, _ in reader.sessions(wanted)]
+        for event_id in reversed(ids):
+            if time.monotonic() > deadline:
+                return
+            recorded = reader.find(event_id)
+            if recorded is None or known_event(recorded.entry.event) is None:
+                continue  # deleted meanwhile, or of another version
+            decided = await decider.decide(recorded.entry.event, recorded.input)
+            if decided.programs:
+                self.programs[decided.programs[0]] += 1
+            else:
+                self.decided += 1
+                self._add(compare(recorded, decided.result))
+
+    def _add(self, replayed: Replayed) -> None:
+        if replayed.changes:
+            before, after = replayed.before.word, replayed.after.word
+            self._kinds[before, after, replayed.inexact is not None] += 1
+            if len(self._changes) < _MAX_CHANGES:
+                self._changes.append(_bounded(replayed.to_json()))
+        if replayed.failures:
+            self._failed += 1
+            if len(self._failures) < _MAX_FAILURES:
+                errors = [text[:_MAX_TEXT] for text in replayed.failures]
+                self._failures.append({"id": replayed.entry.id, "errors": errors})
+
+    def report(self) -> Wire:
+        """All of it, for the page."""
+        return {
+            "decided": self.decided,
+            "programs": dict(self.programs),
+            "changes": self._changes,
+            "kinds": [
+                {"before": before, "after": after, "apart": apart, "count": count}
+                for (before, after, apart), count in self._kinds.items()
+            ],
+            "failed": self._failed,
+            "failures": self._failures,
+        }
+
+
+def _bounded(change: Wire) -> Wire:
+    """A change without what is too long to be shown."""
+
+    def cut(value: Any) -> Any:
+        text = encode(value)
+        if len(text) <= _MAX_VALUE_BYTES:
+            return value
+        return text[:_MAX_VALUE_BYTES].decode("utf-8", "ignore") + " … (cut)"
+
+    values = [
+        {**value, "before": cut(value["before"]), "after": cut(value["after"])}
+        for value in change["changes"]
     ]
-
-
-async def _read_request(request: Request) -> ReplayRequest:
-    try:
-        return msgspec.convert(await read_body(request), ReplayRequest)
-    except msgspec.ValidationError as error:
-        raise HTTPException(400, f"the request is invalid: {error}") from error
-
-
-class Replays:
-    """The replay that runs, and the last ones."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._known: dict[int, Replay] = {}
-        self._number = 0
-
-    def newest(self) -> list[Replay]:
-        """All that are known, the newest first."""
-        return list(self._known.values())[::-1]
-
-    def find(self, request: Request) -> Replay:
-        """The replay in the request's path."""
-        found = self._known.get(request.path_params["id"])
-        if found is None:
-            kept = f"the inspector keeps the last {MAX_REPLAYS} until it ends"
-            raise HTTPException(404, f"there is no such replay: {kept}")
-        return found
-
-    def start(self, wanted: ReplayRequest) -> Replay:
-        """Start a replay, if none is running."""
-        if any(one.state is State.RUNNING for one in self._known.values()):
-            raise HTTPException(409, "a replay is running: wait for it, or cancel it")
-        pasted = _pasted(wanted)
-        self._number += 1
-        words = self._words(wanted, pasted, "--progress=json")
-        stopping = self._desk.stopping
-        try:
-            replay = Replay(self._number, wanted.shown(), words, pasted, stopping)
-        except BaseException:
-            if pasted is not None:
-                pasted.remove()
-            raise
-        self._known[replay.number] = replay
-        while len(self._known) > MAX_REPLAYS:
-            self._known.pop(next(iter(self._known))).forget()
-        return replay
-
-    async def count(self, wanted: ReplayRequest, request: Request) -> Wire:
-        """What ``hookline replay --dry-run`` says; no hook is run."""
-        pasted = _pasted(wanted)
-        try:
-            words = self._words(wanted, pasted, "--dry-run", "--json")
-            end = await finish(OwnCommand(words), self._desk.stopping, request)
-        finally:
-            if pasted is not None:
-                pasted.remove()
-        hide = str if pasted is None else pasted.hide
-        if end.status != 0:
-            raise HooklineError(hide(end.message))
-        found: Wire = decode(end.stdout)
-        return {**found, "messages": [hide(text) for text in end.messages]}
-
-    def _words(
-        self, wanted: ReplayRequest, pasted: PastedSettings | None, *more: str
-    ) -> list[str]:
-        desk = self._desk
-        journal = f"--journal={desk.journal}"
-        words = desk.command("replay", *wanted.options(), *more, journal)
-        path = pasted.path if pasted is not None else wanted.settings
-        if not path:
-            return words
-        file = os.path.join(desk.cwd, os.path.expanduser(path))  # noqa: PTH111, PTH118 - never raises
-        # The last one counts, if the inspector was started with other settings.
-        return [*words, f"--settings={file}"]
-
-
-def _pasted(wanted: ReplayRequest) -> PastedSettings | None:
-    if not wanted.settings_text or not wanted.settings_text.strip():
-        return None
-    if wanted.settings:
-        raise HTTPException(400, "give the path of a settings file, or its text")
-    return PastedSettings(wanted.settings_text)
-
-
-def _page(replay: Replay, request: Request) -> dict[str, Any]:
-    start = number_of(request, "start", 0) or 0
-    limit = min(number_of(request, "limit", _PAGE) or _PAGE, _MAX_PAGE)
-    kinds = request.query_params.get("kinds", "")
-    numbers = [int(one) for one in kinds.split(",") if _KIND.fullmatch(one)]
-    found, following = replay.changes.page(start, limit, numbers)
-    return {"changes": found, "next": following}
-
-
-async def _events(desk: Desk, replay: Replay, start: int) -> AsyncIterator[bytes]:
-    """The first changes as they are found, and how far the replay is, to its end."""
-    while not desk.stopping.is_set():
-        news = replay.news
-        found, _ = replay.changes.page(start, max(_PAGE - start, 0))
-        for change in found:
-            yield server_event("change", change, change["n"])
-        start += len(found)
-        if replay.state is not State.RUNNING:
-            failed = replay.state is State.FAILED
-            yield server_event("failed" if failed else "done", replay.status)
-            return
-        yield server_event("progress", replay.status)
-        if not await _has_news(news, desk.stopping):
-            yield b": still running\n\n"
-        await asyncio.sleep(_INTERVAL_S)
-
-
-async def _has_news(*events: asyncio.Event) -> bool:
-    """Wait for one of them, for a while."""
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        done, _ = await asyncio.wait(
-            waiting, timeout=_KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
-        )
-    finally:
-        for task in waiting:
-            task.cancel()
-    return bool(done)
+    reason = change["reason"]
+    return {**change, "changes": values, "reason": reason and reason[:_MAX_TEXT]}

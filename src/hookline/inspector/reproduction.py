@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -56,21 +57,23 @@ def reasons_inexact(full: FullEntry) -> list[str]:
 
 def fire_command(full: FullEntry, options: Sequence[str]) -> str:
     """A command for any POSIX shell."""
-    fields = {k: v for k, v in full.input.items() if k not in _GIVEN_ELSEWHERE}
-    words = ["hookline", "fire", full.entry.event, *_options(full, options)]
-    line = f"{shlex.join(words)} --input - <<'{_DELIMITER}'"
-    return f"{line}\n{_shell_safe_json(fields)}\n{_DELIMITER}\n"
-
-
-def _options(full: FullEntry, options: Sequence[str]) -> list[str]:
-    """The options, in the folder of the event where it still exists."""
     chosen = dict(zip(options[::2], options[1::2], strict=True))
-    folder = full.entry.cwd
     # Not Path.is_dir, which raises for a long name and a folder of somebody else.
+    folder = full.entry.cwd
     if folder.isprintable() and os.path.isdir(folder):  # noqa: PTH112
         chosen["--cwd"] = folder
-    pairs = ((k, v) for k, v in chosen.items() if v.isprintable())
-    return [word for pair in pairs for word in pair]
+    return command_with_input("fire", full.entry.event, chosen, full.input)
+
+
+def command_with_input(
+    command: str, event: str, options: Mapping[str, str], event_input: Mapping[str, Any]
+) -> str:
+    """A command of ours that reads an event from a here-document."""
+    pairs = (pair for pair in options.items() if pair[1].isprintable())
+    words = ["hookline", command, event, *chain.from_iterable(pairs)]
+    fields = {k: v for k, v in event_input.items() if k not in _GIVEN_ELSEWHERE}
+    line = f"{shlex.join(words)} --input - <<'{_DELIMITER}'"
+    return f"{line}\n{_shell_safe_json(fields)}\n{_DELIMITER}\n"
 
 
 def _shell_safe_json(value: Any) -> str:

@@ -1,47 +1,40 @@
-"""Try: which hooks would run on an event and why, and what they say if they are run.
+"""Try: which hooks would run on an event and why, and what they say of it.
 
-Explaining runs nothing. Running is ``hookline fire`` in a process of its own, which
-ends when the page cancels it, when the page is closed, and with the server.
+Nothing is started: rules and policies decide in this process, and where a hook runs a
+program the page has the command that fires the event.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.engine.explain import Explainer, summarize, to_json
+from hookline.engine.replay import Decided, Decider
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.outputs import read_output
-from hookline.protocol.results import AggregatedHookResult, ProcessedHookResult
 from hookline.protocol.values import decode, encode
-from hookline.protocol.verdict import event_verdict, recorded_verdict
+from hookline.protocol.verdict import event_verdict, hook_verdict
 from hookline.settings.load import Settings
 
 from .answers import read_body, reply
 from .desk import Desk
 from .event import changes_by, find_event, trace_merge
-from .own_command import MAX_OUTPUT_BYTES, CommandEnd, OwnCommand, finish
-from .reproduction import reasons_inexact
+from .reproduction import command_with_input, reasons_inexact
 from .samples import TOOL_INPUTS, describe_events
 
-MAX_RUNS = 4
-"""Events that can be run at the same time."""
 _TOOL_EVENTS = (HookEventName.BeforeTool, HookEventName.AfterTool)
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
-_REFUSED = 2
-_FIRED = (0, _REFUSED)
-"""The exit statuses of ``hookline fire`` with a verdict."""
 
 Wire = dict[str, Any]
 
@@ -53,10 +46,6 @@ class Trial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool: str | None = None
     tool_input: dict[str, Any] | str | None = None
     input: dict[str, Any] | str | None = None
-    record: bool = False
-    """Record the run in the journal, as ``hookline fire --record``."""
-    run: str | None = None
-    """A name that the page chose, to cancel the run by."""
 
     def event_input(self) -> Wire:
         """The event's fields, as from ``--input``, ``--tool`` and ``--tool-input``."""
@@ -70,7 +59,6 @@ class Trial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def routes(desk: Desk) -> list[BaseRoute]:
     """The routes of this view."""
-    runs = Runs(desk)
 
     async def describe(_: Request) -> Response:
         return reply(_describe(desk.config.settings))
@@ -83,19 +71,10 @@ def routes(desk: Desk) -> list[BaseRoute]:
         trial = await read_trial(request)
         return reply(await desk.in_thread(_explain, desk, trial))
 
-    async def fire(request: Request) -> Response:
-        return reply(await runs.fire(await read_trial(request), request))
-
-    async def cancel(request: Request) -> Response:
-        run = (await read_body(request)).get("run")
-        return reply({"cancelled": await runs.cancel(str(run))})
-
     return [
         Route("/api/try", describe),
         Route("/api/try/{id:number}", recorded),
         Route("/api/explain", explain, methods=["POST"]),
-        Route("/api/fire", fire, methods=["POST"]),
-        Route("/api/fire/cancel", cancel, methods=["POST"]),
     ]
 
 
@@ -127,7 +106,6 @@ def _describe(settings: Settings) -> Wire:
         "events": describe_events(),
         "tools": sorted({*TOOL_INPUTS, *_matched_tools(settings)}),
         "tool_inputs": TOOL_INPUTS,
-        "records": bool(settings.global_options.journal),
     }
 
 
@@ -154,100 +132,48 @@ def _recorded(desk: Desk, event_id: int) -> Wire:
 
 
 def _explain(desk: Desk, trial: Trial) -> Wire:
-    """What ``hookline explain --json`` says, with its summary and its warnings."""
-    event, settings = HookEventName.of(trial.event), desk.config.settings
-    explainer = Explainer(desk.config, event, trial.event_input())
+    """What ``hookline explain --json`` says, and the verdict or how to get it."""
+    event, event_input = HookEventName.of(trial.event), trial.event_input()
+    settings = desk.config.settings
+    explainer = Explainer(desk.config, event, event_input)
     hooks = explainer.explain()
+    decided = asyncio.run(Decider(desk.config).decide(event, event_input))
+    options = desk.options()
+    chosen = dict(zip(options[::2], options[1::2], strict=True))
     return {
         **to_json(event, explainer.target, hooks),
         "summary": summarize(hooks),
         "warnings": [*map(str, settings.errors), *settings.warnings],
+        "programs": decided.programs,
+        "command": command_with_input("fire", event.value, chosen, event_input),
+        "result": None if decided.programs else _result(event, event_input, decided),
     }
 
 
-class Runs:
-    """The events that are being run, each by a process of its own."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._commands: dict[str, OwnCommand] = {}
-
-    async def fire(self, trial: Trial, request: Request) -> Wire:
-        """Run the hooks of an event; what ``hookline fire --json`` says, and more."""
-        event, given = HookEventName.of(trial.event), trial.event_input()
-        name = trial.run or str(uuid.uuid4())
-        if len(self._commands) >= MAX_RUNS:
-            problem = f"{MAX_RUNS} events are being run: wait for one, or cancel it"
-            raise HTTPException(429, problem)
-        if name in self._commands:
-            raise HTTPException(409, "this run has started already")
-        self._commands[name] = command = OwnCommand(self._words(trial), encode(given))
-        try:
-            end = await finish(command, self._desk.stopping, request)
-        finally:
-            del self._commands[name]
-        result = _result(end, event, given)
-        plan = await self._desk.in_thread(_explain, self._desk, trial)
-        return {**result, "sequential": plan["sequential"]}
-
-    async def cancel(self, name: str) -> bool:
-        """End a run and its hooks; False if there is none of this name."""
-        command = self._commands.get(name)
-        if command is not None:
-            await command.end()
-        return command is not None
-
-    def _words(self, trial: Trial) -> list[str]:
-        desk = self._desk
-        recorded = ("--record", f"--journal={desk.journal}") if trial.record else ()
-        return desk.command("fire", trial.event, "--input=-", "--json", *recorded)
-
-
-def _result(end: CommandEnd, event: HookEventName, given: Wire) -> Wire:
-    if end.cancelled:
-        raise HTTPException(409, "the run was cancelled: its hooks were ended")
-    if end.truncated:
-        limit = f"{MAX_OUTPUT_BYTES // 1024**2} MB"
-        raise HooklineError(f"the hooks said more than {limit}: use 'hookline fire'")
-    if end.status not in _FIRED:
-        raise HooklineError(end.message)
-    found: Wire = decode(end.stdout)
-    final, ended = found["final_output"] or {}, end.status == _REFUSED
-    changes = changes_by(final, event, given, ended=ended)
-    hooks = [_hook(hook, event) for hook in found["hooks"]]
+def _result(event: HookEventName, event_input: Wire, decided: Decided) -> Wire:
+    """A verdict as the view of one event shows it."""
+    result, final = decided.result, decided.result.final_output
+    wire = {} if final is None else final.to_wire()
+    verdict = event_verdict(event, result)
+    hooks = [
+        {
+            "name": hook.hook_name,
+            "output": None if hook.output is None else hook.output.to_wire(),
+            "failed": hook_verdict(hook).failed,
+            "observed": hook.observed,
+            "async": hook.is_async,
+            "recheck": hook.recheck,
+        }
+        for hook in result.aggregated.hook_results
+    ]
     return {
-        **found,
-        "exit_status": end.status,
-        "messages": end.messages,
+        "reason": result.stop_reason or result.reason,
+        "system_message": result.system_message,
+        "user_message": result.user_message,
+        "errors": msgspec.to_builtins(result.aggregated.errors),
         "hooks": hooks,
-        "changes": changes,
-        "provenance": trace_merge(final, hooks, event, given),
-        "verdict": {"word": _word(found, event, given, changes), "effects": []},
+        "final_output": wire or None,
+        "changes": changes_by(wire, event, event_input, ended=verdict.ends),
+        "provenance": trace_merge(wire, hooks, event, event_input),
+        "verdict": {"word": verdict.word.value, "effects": []},
     }
-
-
-def _hook(hook: Wire, event: HookEventName) -> Wire:
-    """A hook as the view of one event shows it."""
-    verdict = recorded_verdict(event, hook)
-    return {
-        **hook,
-        "warnings": [],
-        "standby": None,
-        "ended": False,
-        "observed": hook["mode"] == "observe",
-        "blocked": verdict.blocked,
-        "failed": verdict.failed,
-        "verdict": verdict.word.value,
-    }
-
-
-def _word(found: Wire, event: HookEventName, given: Wire, changes: list[Wire]) -> str:
-    """The verdict in one word, as the journal has it."""
-    final = read_output(found["final_output"] or {}, event)[0]
-    changed = {one["field"]: one["after"] for one in changes}
-    # JSON has only what hooks changed of the tool's input.
-    final = structs.replace(final, modified_tool_input=changed.get("tool_input"))
-    flags = {name: found[name] for name in ("blocked", "ask", "should_stop")}
-    merged = AggregatedHookResult(final_output=final)
-    result = ProcessedHookResult(aggregated=merged, **flags)
-    return event_verdict(event, result).word.value

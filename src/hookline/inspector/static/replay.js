@@ -1,11 +1,13 @@
-// Replay: a time range and settings; a count first; then progress, and what changes.
+// Replay: a time range and settings, and the verdicts that they would change.
+// Rules and policies are decided; for other hooks there is a command to type.
 
 import { address, get, post } from "./api.js";
 import { remember } from "./app.js";
+import { diffView } from "./diff.js";
 import {
-  announce, count, el, errorState, fill, heading, loadingState, plural, time,
+  announce, copyButton, count, cut, el, errorState, fill, heading, loadingState, longText,
+  plural, tag, time, verdictBadge,
 } from "./dom.js";
-import { ReplayJob, stateBadge } from "./replay_job.js";
 
 const HOUR = 3600;
 const RANGES = [
@@ -19,20 +21,19 @@ const FILTERS = [
   { name: "hook", label: "Hook that ran", hint: "secrets" },
   { name: "session", label: "Session", hint: "any" },
 ];
-const EXACT = { cut: "input truncated", masked: "input masked",
-  "hook in code": "a hook in code took part" };
+const INEXACT = { cut: "not exact: input truncated", masked: "not exact: input masked",
+  "hook in code": "not exact: a hook in code took part" };
 
 export async function show(root, url, signal) {
   fill(root, heading("Replay"), loadingState());
-  const [overview, known, facets, jobs] = await Promise.all([
+  const [overview, known, facets] = await Promise.all([
     get("/api/overview", {}, signal),
     get("/api/try", {}, signal),
     get("/api/facets", {}, signal).catch(() => ({})),
-    get("/api/replays", {}, signal),
   ]);
   const view = new ReplayView({ overview, known, facets, signal });
   fill(root, view.node);
-  view.start(url.searchParams, jobs.replays);
+  view.start(url.searchParams);
 }
 
 function now() {
@@ -44,19 +45,13 @@ class ReplayView {
     this.overview = overview;
     this.signal = signal;
     this.form = this.buildForm(known, facets);
-    this.counted = el("div", { class: "replay-counted", "aria-live": "polite" });
-    this.job = el("div", { class: "replay-job" });
-    this.earlier = el("div", {});
-    this.watching = new AbortController();
-    signal.addEventListener("abort", () => this.watching.abort(), { once: true });
+    this.outcome = el("div", { "aria-live": "polite" });
     this.node = el("div", { class: "replay" },
       heading("Replay"),
       el("p", { class: "lead" },
-        "Fire recorded events again with other settings, and see which verdicts " +
-        "change."),
-      el("div", { class: "replay-columns" },
-        el("div", {}, this.form, this.earlier),
-        el("div", { class: "replay-right" }, this.counted, this.job)));
+        "Decide recorded events again with other settings, and see which verdicts " +
+        "change. Nothing is started."),
+      el("div", { class: "replay-columns" }, this.form, this.outcome));
   }
 
   buildForm(known, facets) {
@@ -76,7 +71,7 @@ class ReplayView {
     return el("form", {
       class: "card replay-form", "aria-label": "What to replay",
       oninput: (event) => this.edited(event),
-      onsubmit: (event) => { event.preventDefault(); this.count(); },
+      onsubmit: (event) => { event.preventDefault(); this.replay(); },
     },
       el("fieldset", {}, el("legend", {}, "Time"),
         el("div", { class: "row ranges" }, this.ranges),
@@ -89,9 +84,8 @@ class ReplayView {
         el("label", { class: "row check-label", for: "replay-everywhere" },
           this.everywhere, "Events of all projects, not only of this one")),
       this.buildSettings(),
-      el("div", { class: "row" }, this.countButton = el("button",
-        { type: "submit", class: "primary" }, "Count the events"),
-      el("span", { class: "small muted" }, "Counting runs no hooks.")));
+      el("div", { class: "row" }, this.button = el("button",
+        { type: "submit", class: "primary" }, "Replay")));
   }
 
   moment(id, label) {
@@ -111,11 +105,9 @@ class ReplayView {
         files.length > 0 ? files.join(", ") : "There are no settings files here."),
       file: el("div", { class: "grid" }, this.path, el("p", { class: "small muted" },
         "In place of all other settings. Relative to ",
-        el("code", {}, this.overview.cwd),
-        ". Commands in it really run, as you: name only a file that you trust.")),
+        el("code", {}, this.overview.cwd), ".")),
       text: el("div", { class: "grid" }, this.text, el("p", { class: "small muted" },
-        "In place of all other settings. Not kept once the hooks have been loaded. " +
-        "Commands in it really run, as you: paste only what you trust.")),
+        "In place of all other settings.")),
     };
     const names = { now: "The settings in effect", file: "A settings file",
       text: "Settings pasted here" };
@@ -130,7 +122,7 @@ class ReplayView {
       this.settings.map(({ node }) => node));
   }
 
-  start(params, jobs) {
+  start(params) {
     const seconds = (name) => Number(params.get(name)) || null;
     setMoment(this.since.input, params.has("since") ? seconds("since") : null);
     setMoment(this.until.input, seconds("until"));
@@ -140,26 +132,20 @@ class ReplayView {
     this.everywhere.checked = params.get("everywhere") === "true";
     this.path.value = params.get("settings") ?? "";
     this.choose(params.get("settings") ? "file" : "now");
-    this.showEarlier(jobs);
-    const running = jobs.find(({ state }) => state === "running");
-    const wanted = params.get("replay") ?? running?.id;
-    this.watched = wanted ? Number(wanted) : null;
     this.edited();
-    if (wanted) this.watch(this.watched);
-    else this.invite();
+    this.invite();
   }
 
   invite() {
     const { journal } = this.overview;
     const isEmpty = !journal?.events;
-    fill(this.job, el("section", { class: "state" },
+    fill(this.outcome, el("section", { class: "state" },
       el("h2", {}, isEmpty ? "Nothing is recorded yet"
         : "What would other settings do?"),
       el("p", {}, isEmpty
         ? "Set hooksConfig.journal to true in the settings and use the agent, then " +
           "come back. Or run hookline demo, which records a few events."
-        : "Choose a time range and settings, then count the events. Nothing runs " +
-          "before you say so.")));
+        : "Choose a time range and settings, then replay the events.")));
   }
 
   choose(value) {
@@ -188,14 +174,13 @@ class ReplayView {
       button.setAttribute("aria-pressed", String(button.textContent === pressed));
     }
     this.choose(this.chosen);
-    fill(this.counted);
     this.writeAddress();
   }
 
   // Settings that were pasted stay out of it.
   writeAddress() {
     const { settings_text: _, everywhere, ...shown } = this.body();
-    const params = { ...shown, everywhere: everywhere || null, replay: this.watched };
+    const params = { ...shown, everywhere: everywhere || null };
     remember(address("/replay", params), { replace: true });
   }
 
@@ -228,104 +213,100 @@ class ReplayView {
     return null;
   }
 
-  async count() {
+  async replay() {
     const problem = this.problem();
     if (problem) {
       problem[0].focus();
-      return fill(this.counted, errorState(new Error(problem[1])));
+      return fill(this.outcome, errorState(new Error(problem[1])));
     }
-    const body = this.body();
-    const stop = new AbortController();
-    this.signal.addEventListener("abort", () => stop.abort(), { once: true });
-    this.countButton.disabled = true;
-    fill(this.counted, el("div", { class: "card row" }, loadingState("Counting…"),
-      el("button", { type: "button", onclick: () => stop.abort() }, "Cancel")));
+    this.button.disabled = true;
+    fill(this.outcome, loadingState("Replaying…"));
     try {
-      const found = await post("/api/replays/count", body, stop.signal);
-      fill(this.counted, this.countedCard(found, body));
-      if (!this.watched) fill(this.job);
-      this.counted.querySelector("button")?.focus();
+      const found = await post("/api/replay", this.body(), this.signal);
+      fill(this.outcome, outcomeOf(found));
+      announce(headline(found));
     } catch (error) {
-      if (this.signal.aborted) return null;
-      fill(this.counted, stop.signal.aborted ? null : errorState(error));
+      if (!this.signal.aborted) fill(this.outcome, errorState(error));
     } finally {
-      this.countButton.disabled = false;
+      this.button.disabled = false;
     }
     return null;
   }
+}
 
-  countedCard(found, body) {
-    const { events, hook_runs: runs, apart, elsewhere, messages } = found;
-    const kindList = Object.entries(found.by_event)
-      .sort(([, one], [, other]) => other - one);
-    const start = events > 0 && el("button",
-      { type: "button", class: "primary", onclick: () => this.replay(body) },
-      `Replay ${plural(events, "event")}`);
-    return el("section", { class: "card grid", "aria-labelledby": "counted" },
-      el("h2", { id: "counted" }, events === 0 ? "No events to replay"
-        : `${plural(events, "event")} would be replayed, ` +
-          `with ${plural(runs, "hook run")}`),
-      el("ul", { class: "tallies" }, kindList.map(([name, number]) =>
-        el("li", {}, el("strong", {}, count(number)), " ", name))),
-      Object.entries(apart).map(([why, number]) => el("p", { class: "small muted" },
-        `${count(number)} of them not exactly: ${EXACT[why] ?? why}.`)),
-      elsewhere > 0 && el("p", { class: "small muted" },
-        `${plural(elsewhere, "event")} of other projects left out.`),
-      messages.map((text) => el("p", { class: "small warning-text" }, text)),
-      events > 0 && el("p", { class: "warning-text" },
-        el("strong", {}, "Hooks really run"), ", in ",
-        el("code", {}, this.overview.cwd),
-        ", with ", el("code", {}, "HOOKLINE_REPLAY=1"),
-        body.settings || body.settings_text
-          ? ". Those of the chosen settings need no approval. "
-          : ". Untrusted hooks do not run. ",
-        "Nothing is recorded."),
-      start && el("div", { class: "row" }, start));
-  }
+function headline({ decided, kinds }) {
+  const counted = kinds.filter(({ apart }) => !apart);
+  const changed = counted.reduce((sum, kind) => sum + kind.count, 0);
+  const what = changed === 0 ? "no verdict changes"
+    : `${plural(changed, "verdict")} changed`;
+  return `${plural(decided, "event")} replayed: ${what}.`;
+}
 
-  async replay(body) {
-    try {
-      const { id } = await post("/api/replays", body, this.signal);
-      fill(this.counted);
-      this.watch(id);
-      this.job.scrollIntoView({ block: "nearest" });
-    } catch (error) {
-      if (!this.signal.aborted) fill(this.counted, errorState(error));
-    }
-  }
+function outcomeOf(found) {
+  const { kinds, changes, failed, failures, programs, messages, command } = found;
+  const apart = kinds.filter((kind) => kind.apart);
+  const differing = kinds.reduce((sum, kind) => sum + kind.count, 0);
+  const byProgram = Object.values(programs).reduce((sum, number) => sum + number, 0);
+  const names = Object.keys(programs).slice(0, 5).map((name) => cut(name, 100));
+  const notes = [
+    apart.length > 0 && "Changes that are marked as not exact are not counted.",
+    found.undecided > 0 && `${plural(found.undecided, "older event")} left out: ` +
+      "choose a shorter time range.",
+    found.elsewhere > 0 && `${plural(found.elsewhere, "event")} of other projects ` +
+      "left out.",
+    differing > changes.length && `The newest ${count(changes.length)} of ` +
+      `${plural(differing, "change")} are shown.`,
+  ].filter(Boolean);
+  return el("section", { class: "card grid", "aria-labelledby": "replayed" },
+    el("h2", { id: "replayed", class: "summary" }, headline(found)),
+    kinds.length > 0 && el("ul", { class: "tallies" }, kinds.map((kind) => el("li", {},
+      el("strong", {}, count(kind.count)), ` ${kind.before} → ${kind.after}`,
+      kind.apart && " (not exact)"))),
+    notes.map((text) => el("p", { class: "small muted" }, text)),
+    messages.map((text) => el("p", { class: "small warning-text" }, text)),
+    failed > 0 && failuresOf(failed, failures),
+    byProgram > 0 && el("div", {},
+      el("p", {}, `Not decided: ${plural(byProgram, "event")} on which a hook runs a ` +
+        `program (${names.join(", ")}). To replay all events, type this in a shell; ` +
+        "the hooks really run:"),
+      longText(command, "Command"), copyButton(command)),
+    el("ol", { class: "changes-list" }, changes.map(changeRow)));
+}
 
-  watch(id) {
-    this.watching.abort();
-    this.watching = new AbortController();
-    this.watched = id;
-    this.writeAddress();
-    const job = new ReplayJob(id, this.watching.signal, () => this.listAgain());
-    fill(this.job, job.node);
-    job.start();
-    this.listAgain();
-  }
+function failuresOf(failed, failures) {
+  return el("details", {},
+    el("summary", { class: "warning-text" },
+      `Hooks failed on ${plural(failed, "event")}`),
+    el("ul", { class: "grid small" }, failures.map(({ id, errors }) => el("li", {},
+      el("a", { href: `/events/${id}` }, `Event ${id}`), ": ",
+      cut(errors.join("; "), 500)))));
+}
 
-  async listAgain() {
-    const found = await get("/api/replays", {}, this.signal).catch(() => null);
-    if (found) this.showEarlier(found.replays);
-  }
+// Which hooks decide now, or who blocked it then.
+function whose({ hooks, blockers, reason }) {
+  const isNow = hooks.length > 0;
+  const names = isNow ? hooks.join(", ") : blockers;
+  if (!names && !reason) return null;
+  return el("p", { class: "small" },
+    names && [isNow ? "Now by " : "Was blocked by ", el("strong", {}, cut(names, 200))],
+    names && reason && ": ", reason && cut(reason, 400));
+}
 
-  showEarlier(jobs) {
-    if (jobs.length === 0) return fill(this.earlier);
-    const items = jobs.map((job) => el("li", { class: "row" },
-      el("button", { type: "button", class: "quiet", "data-row": true,
-        onclick: () => { this.watch(job.id); announce(`Replay ${job.id}`); } },
-        `Replay ${job.id}`),
-      stateBadge(job.state),
-      el("span", { class: "small muted" }, time(job.started), " · ",
-        plural(job.total, "event"))));
-    return fill(this.earlier, el("section",
-      { class: "card", "aria-labelledby": "earlier" },
-      el("h2", { id: "earlier" }, "Replays"),
-      el("p", { class: "small muted" },
-        "One at a time. The last five are kept until the inspector ends."),
-      el("ul", {}, items)));
-  }
+function changeRow(change) {
+  const details = change.changes.filter(({ before, after }) =>
+    typeof before !== "boolean" && typeof after !== "boolean");
+  return el("li", { tabindex: "-1", "data-row": true },
+    el("div", { class: "row" },
+      verdictBadge(change.before), el("span", { "aria-label": "now" }, "→"),
+      verdictBadge(change.after),
+      el("a", { href: `/events/${change.id}` }, change.event, " ",
+        change.target && el("code", {}, cut(change.target, 120))),
+      change.apart && tag(INEXACT[change.apart] ?? change.apart),
+      el("span", { class: "small muted when" }, time(Date.parse(change.at) / 1000))),
+    whose(change),
+    details.length > 0 && el("details", {},
+      el("summary", { class: "small" }, details.map(({ what }) => what).join(", ")),
+      details.map(({ before, after }) => diffView(before, after))));
 }
 
 function field(id, label, ...controls) {

@@ -1,12 +1,13 @@
-// Try: an event, a tool and an input; which hooks would run and why; run them if asked.
+// Try: an event, a tool and an input; which hooks would run and why, and the verdict.
+// Rules and policies are decided; where a hook runs a program there is a command to type.
 
 import { get, post } from "./api.js";
 import { remember } from "./app.js";
 import {
-  announce, appendInPieces, copyButton, cut, duration, el, errorState, fill, heading,
-  loadingState, longText, plural, tag, verdictBadge, visible,
+  announce, appendInPieces, copyButton, cut, el, errorState, fill, heading,
+  loadingState, longText, tag, verdictBadge, visible,
 } from "./dom.js";
-import { changesOf, errorsOf, expression, hooksOf, mergeOf } from "./event.js";
+import { changesOf, errorsOf, expression, mergeOf } from "./event.js";
 import { indented, jsonMistake } from "./jsontext.js";
 
 const PAUSE_MS = 250;
@@ -33,28 +34,24 @@ class TryView {
     this.drafts = new Map();
     this.pause = null;
     this.asked = 0;
-    this.running = null;
     this.buildForm(tools);
+    this.verdict = el("div", { class: "try-verdict" });
     this.explanation = el("div", { class: "try-explanation" });
-    this.outcome = el("div", { class: "try-outcome" });
-    this.outdated = el("p", { class: "small warning-text", role: "status" });
-    this.ran = null;
     this.node = el("div", { class: "try" },
       heading("Try"),
       el("p", { class: "lead" },
-        "Pick an event, a tool and an input, and see which hooks would run and why."),
+        "Pick an event, a tool and an input, and see which hooks would run and why. " +
+        "Nothing is started."),
       el("div", { class: "try-columns" },
         this.form,
         el("div", { class: "try-right" },
+          el("section", { class: "card", "aria-labelledby": "would-say" },
+            el("h2", { id: "would-say" }, "What they would say"), this.verdict),
           el("section", { class: "card", "aria-labelledby": "would-run" },
             el("h2", { id: "would-run" }, "Which hooks would run"),
-            this.explanation),
-          this.buildRun())),
+            this.explanation))),
     );
-    signal.addEventListener("abort", () => {
-      clearTimeout(this.pause);
-      this.running?.abort();
-    }, { once: true });
+    signal.addEventListener("abort", () => clearTimeout(this.pause), { once: true });
   }
 
   buildForm(tools) {
@@ -97,30 +94,6 @@ class TryView {
       this.note,
       this.fields,
     );
-  }
-
-  buildRun() {
-    this.runButton = el("button",
-      { type: "button", class: "primary", onclick: () => this.run() }, "Run the hooks");
-    this.cancelButton = el("button",
-      { type: "button", class: "danger", hidden: true, onclick: () => this.cancel() },
-      "Cancel");
-    this.record = el("input", { type: "checkbox", id: "try-record" });
-    const { records } = this.known;
-    if (records) {
-      this.record.checked = true;
-      this.record.disabled = true;
-    }
-    return el("section", { class: "card try-run", "aria-labelledby": "run-them" },
-      el("h2", { id: "run-them" }, "Run them"),
-      el("p", { class: "warning-text" },
-        el("strong", {}, "Hooks really run: "),
-        "what they write, send or delete is not undone. The tool itself is not run."),
-      el("div", { class: "row" }, this.runButton, this.cancelButton,
-        el("label", { class: "row check-label", for: "try-record" }, this.record,
-          records ? "Recorded in the journal, as the settings say"
-            : "Record in the journal")),
-      this.outdated, this.outcome);
   }
 
   get event() { return this.events.get(this.eventChoice.value); }
@@ -223,20 +196,17 @@ class TryView {
   changed(pause = PAUSE_MS) {
     clearTimeout(this.pause);
     const isValid = this.showMistake();
-    this.runButton.disabled = !isValid || this.running !== null;
-    this.explanation.classList.add("stale");
-    this.showOutdated();
+    this.markStale(true);
     this.pause = setTimeout(() => {
       this.writeAddress();
       if (isValid) this.explain();
     }, pause);
   }
 
-  // A verdict belongs to the event that was run, not to what is typed since.
-  showOutdated() {
-    const isOther = this.ran !== null && this.ran !== JSON.stringify(this.body());
-    this.outcome.classList.toggle("stale", isOther);
-    fill(this.outdated, isOther && "The event was changed after this run.");
+  markStale(isStale) {
+    for (const part of [this.verdict, this.explanation]) {
+      part.classList.toggle("stale", isStale);
+    }
   }
 
   showMistake(isAsked = false) {
@@ -285,62 +255,16 @@ class TryView {
     try {
       const found = await post("/api/explain", this.body(), this.signal);
       if (asked !== this.asked) return;
+      fill(this.verdict, verdictOf(found));
       fill(this.explanation, explanationOf(found));
       announce(found.summary);
     } catch (error) {
       if (this.signal.aborted || asked !== this.asked) return;
+      fill(this.verdict);
       fill(this.explanation, errorState(error, () => this.explain()));
     }
-    const isValid = this.input.getAttribute("aria-invalid") !== "true";
-    this.explanation.classList.toggle("stale", !isValid);
+    this.markStale(this.input.getAttribute("aria-invalid") === "true");
   }
-
-  async run() {
-    const run = crypto.randomUUID();
-    this.running = new AbortController();
-    this.runName = run;
-    this.setRunning(true);
-    const body = this.body();
-    this.ran = JSON.stringify(body);
-    this.showOutdated();
-    fill(this.outcome, loadingState("The hooks are running…"));
-    try {
-      const record = this.record.checked && !this.known.records;
-      const sent = { ...body, run, record };
-      const result = await post("/api/fire", sent, this.running.signal);
-      fill(this.outcome, resultOf(result));
-      announce(this.outcome.querySelector("h3")?.textContent ?? "The hooks have run");
-    } catch (error) {
-      if (this.signal.aborted) return;
-      const isCancelled = error.name === "AbortError" || error.status === 409;
-      fill(this.outcome, isCancelled ? cancelled() : errorState(error));
-    } finally {
-      this.running = null;
-      this.setRunning(false);
-    }
-  }
-
-  async cancel() {
-    this.cancelButton.disabled = true;
-    const { running, runName: run } = this;
-    const found = await post("/api/fire/cancel", { run }, this.signal).catch(() => null);
-    // It may not have arrived yet: the server ends a run whose page does not wait.
-    if (!found?.cancelled) running?.abort();
-  }
-
-  setRunning(isRunning) {
-    this.runButton.hidden = isRunning;
-    this.runButton.disabled = this.input.getAttribute("aria-invalid") === "true";
-    this.cancelButton.hidden = !isRunning;
-    this.cancelButton.disabled = false;
-    if (isRunning) this.cancelButton.focus();
-    else if (document.activeElement === document.body) this.runButton.focus();
-  }
-}
-
-function cancelled() {
-  return el("p", { class: "state", role: "status" },
-    "Cancelled. The hooks that were running have been ended.");
 }
 
 const JUDGEMENTS = {
@@ -394,29 +318,27 @@ function factsOf(hook) {
   return `${facts.filter(Boolean).join(", ")}; ${hook.file ?? "registered in code"}`;
 }
 
-// The answer of /api/fire, in the parts of the view of one event.
-function resultOf(result) {
-  const { word } = result.verdict;
-  const reason = result.stop_reason ?? result.reason ?? result.final_output?.reason;
-  const took = duration(result.total_duration_ms);
-  const ran = result.hooks.length > 0
-    ? `${plural(result.hooks.length, "hook run")} in ${took}` : "no hook ran";
-  const plan = { sequential: result.sequential };
-  const row = { duration_ms: result.total_duration_ms };
-  const said = [
+// The verdict, where rules and policies decide; else the command that runs the hooks.
+function verdictOf({ result, programs, command }) {
+  if (result === null) {
+    const names = programs.slice(0, 5).map((name) => cut(name, 100)).join(", ");
+    const more = programs.length > 5 ? ` and ${programs.length - 5} more` : "";
+    return [
+      el("p", {}, `It depends on hooks that run a program: ${names}${more}. `,
+        "To run them, type this in a shell:"),
+      longText(command, "Command"), copyButton(command),
+    ];
+  }
+  const { reason, verdict: { word } } = result;
+  const messages = [
     ["Message for the model", result.system_message],
     ["Message for the user", result.user_message],
   ].filter(([, text]) => text);
   return el("div", { class: "event-column result" },
-    el("h3", { class: "row" }, "Verdict: ", verdictBadge(word),
-      el("span", { class: "small muted" }, ran)),
+    el("h3", { class: "row" }, "Verdict: ", verdictBadge(word)),
     reason && el("div", { class: `reason verdict-${word}` },
       longText(reason, "Reason")),
-    said.map(([label, text]) =>
+    messages.map(([label, text]) =>
       el("div", {}, el("h3", {}, label), longText(text, label))),
-    changesOf(result), errorsOf(result),
-    result.hooks.length > 0 && hooksOf({ ...result, plan, row }), mergeOf(result),
-    result.messages.length > 0 && el("details", {},
-      el("summary", {}, "Messages of the command"),
-      longText(result.messages.join("\n"), "Messages")));
+    changesOf(result), errorsOf(result), mergeOf(result));
 }
