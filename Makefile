@@ -12,7 +12,7 @@ PYTEST_ARGS ?= -n 4 --dist worksteal
 OTHER := .venv-adapters
 MUTATION_TESTER := cosmic-ray==8.7.0
 
-.PHONY: demo test quick pins mutants package browser pictures docs docs-serve adapters conformance architecture manpage check format bench soak hosts coverage clean
+.PHONY: demo test quick pins mutants package browser pictures docs docs-serve adapters conformance architecture check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -66,8 +66,8 @@ pythons-%: pyproject.toml
 	$$other/bin/python -m pytest $(PYTEST_ARGS) $(TESTS)
 
 # Programs whose tests skip without them (Debian, Ubuntu): the browser that shows the
-# inspector, the shells that complete commands, and the formatter of the man page.
-PROGRAMS := chromium zsh fish mandoc
+# inspector, and the shells that complete commands.
+PROGRAMS := chromium zsh fish
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 browser:
 	which $(PROGRAMS) || { $(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $(PROGRAMS); }
@@ -102,10 +102,6 @@ conformance: $(READY)
 
 architecture: $(READY)
 	$(BIN)/python -m tests.support.architecture
-
-# The man page, from the parsers of the commands.
-manpage: $(READY)
-	$(BIN)/python -m tests.support.manpage
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""Help teaches, at any width, and is the same in the man page and the manual.
+"""Help teaches, at any width, and is the same in the manual.
 
 Finding one's way. What each command must teach is in
 ``tests/pins/commands/showcase.json``.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from importlib import import_module
 from pathlib import Path
@@ -21,8 +19,6 @@ import msgspec
 import pytest
 
 from hookline.cli.main import COMMANDS, GROUPS
-from hookline.cli.tree import arguments_of, command_tree
-from tests.support import manpage
 from tests.support.commandline import hookline, run_command
 from tests.support.python import run_python
 
@@ -168,32 +164,3 @@ def test_every_command_has_a_page_in_the_order_of_the_overview() -> None:
     }
     listed = [(name, about.replace("`", "'")) for name, about in row.findall(page)]
     assert listed == [*summaries.items()]
-
-
-def test_man_page_is_current_and_installed_beside_the_program() -> None:
-    assert manpage.FILE.read_text() == manpage.man_page(), "run 'make manpage'"
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]
-    shared = built["build"]["targets"]["wheel"]["shared-data"]
-    name = str(manpage.FILE.relative_to(ROOT))
-    assert shared[name] == "share/man/man1/hookline.1"
-
-
-@pytest.mark.parametrize("columns", [80, 40])
-def test_man_page_shows_every_command_and_option(columns: int) -> None:
-    mandoc = shutil.which("mandoc")
-    if mandoc is None:
-        pytest.skip("mandoc is not installed")
-    lint = [mandoc, "-T", "lint", "-W", "error", str(manpage.FILE)]
-    assert subprocess.run(lint, capture_output=True, check=True).stdout == b""
-    wide = [mandoc, "-T", "ascii", "-O", f"width={columns}", str(manpage.FILE)]
-    ended = subprocess.run(wide, capture_output=True, text=True, check=True)
-    text = re.sub(r".\x08", "", ended.stdout)  # bold is printed twice
-    parts = re.split(r"^   hookline (\w+)$", text, flags=re.MULTILINE)
-    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    assert [*sections] == [*COMMANDS, "help"]
-    for name, parser in command_tree().commands.items():
-        for argument in arguments_of(parser):
-            if argument.dest != "help":
-                listed = argument.option_strings or [str(argument.metavar)]
-                pattern = rf"^ {{3,7}}{re.escape(listed[0])}\b"
-                assert re.search(pattern, sections[name], re.MULTILINE), (name, listed)

@@ -1,4 +1,4 @@
-"""All commands in one parser, for completions and the man page.
+"""All commands in one parser, for completions and the manual.
 
 It is built from the modules that run the commands, so it cannot differ from them.
 """
