@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -11,12 +11,14 @@ from hookline.agent import (
     ConfigOrSession,
     HookedModelCall,
     HookedRun,
+    HookedToolCall,
     ModelOutcome,
     Session,
     ToolResult,
     session_of,
 )
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
+from hookline.protocol.values import same_json
 from hookline.translators.changes import RequestChanges
 from hookline.translators.shape import LLMMessage
 
@@ -44,6 +46,44 @@ class Sessions:
         if self._is_fixed or conversation_id is None:
             return self.default
         return self.default.view(conversation_id)
+
+
+class JudgedCalls:
+    """The calls of a model's answer that hooks have judged before any of them is made.
+
+    Models repeat ids: a call is the one that was judged if it has its input as well.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[str | None, HookedToolCall, dict[str, Any]]] = []
+
+    def __iter__(self) -> Iterator[HookedToolCall]:
+        return iter([call for _, call, _ in self._calls])
+
+    def add(
+        self, call_id: str | None, call: HookedToolCall, tool_input: dict[str, Any]
+    ) -> None:
+        """Keep a call until the framework makes it with this input."""
+        self._calls.append((call_id, call, tool_input))
+
+    def find(self, call_id: str | None) -> HookedToolCall | None:
+        """The call of this id, which stays here."""
+        return next((call for key, call, _ in self._calls if key == call_id), None)
+
+    def take(
+        self, name: str, tool_input: Any, call_id: str | None = None
+    ) -> HookedToolCall | None:
+        """The call that is made now; None if hooks have not judged this one.
+
+        Without an id it is known by its name and its input alone.
+        """
+        for entry in self._calls:
+            key, call, judged_input = entry
+            is_same = call_id in (None, key) and call.tool_name == name
+            if is_same and same_json(judged_input, tool_input):
+                self._calls.remove(entry)
+                return call
+        return None
 
 
 async def with_hooks(session: Session, *events: str) -> list[str]:

@@ -4,7 +4,7 @@ A hooked agent is a copy whose tools, handoffs, subagents and model obey the hoo
 every run. ``HooklineRunner`` adds the hooks of the turn.
 
 BeforeTool fires for the calls of an answer before the SDK reads it, so that what a
-person approves, what runs and what is recorded is one input.
+person approves, what runs and what is recorded is one input (decision 0118).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
+import itertools
 import json
 import operator
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, cast
@@ -32,31 +33,16 @@ from hookline.agent import (
 )
 from hookline.errors import MissingExtraError
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
-from hookline.protocol.values import same_json
 from hookline.translators.openai import OpenAITranslator
 
-from .kit import Answer, answer_of, changed_answer, joined, with_hooks
+from .kit import Answer, JudgedCalls, answer_of, changed_answer, joined, with_hooks
 
 try:
     import agents as sdk
 except ImportError as error:
     raise MissingExtraError("openai-agents", "openai-agents") from error
 
-from agents import (
-    Agent,
-    AgentsException,
-    FunctionTool,
-    Handoff,
-    Model,
-    ModelProvider,
-    RunConfig,
-    RunContextWrapper,
-    Runner,
-    RunResult,
-    RunResultStreaming,
-    UserError,
-    agent_tool_state,
-)
+from agents import Agent, FunctionTool, Model, RunContextWrapper, agent_tool_state
 from agents import tool as sdk_tool
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from agents.result import RunResultBase
@@ -75,8 +61,14 @@ _NO_TURN = dict.fromkeys(
     ("BeforeAgent", "AfterAgent"), "run the agent with HooklineRunner instead of Runner"
 )
 _MODEL_EVENTS = ("BeforeModel", "AfterModel", "BeforeToolSelection")
-_SHELLS = (sdk.ShellTool, sdk.LocalShellTool)
-_LOCAL_TOOLS = (*_SHELLS, sdk.ApplyPatchTool, sdk.CustomTool, sdk.ComputerTool)
+_LOCAL_TOOLS = (
+    sdk.ShellTool,
+    sdk.LocalShellTool,
+    sdk.ApplyPatchTool,
+    sdk.CustomTool,
+    sdk.ComputerTool,
+)
+_PARTS = (sdk.ToolOutputText, sdk.ToolOutputImage, sdk.ToolOutputFileContent)
 _TRANSLATOR = OpenAITranslator()
 _SETTINGS = {
     "temperature": "temperature",
@@ -95,11 +87,13 @@ def hooked_agent(agent: Agent[T], config: ConfigOrSession) -> Agent[T]:
     agent_session = agent.hookline.session
     is_same = agent_session.config is session.config
     if not is_same or agent_session.session_id != session.session_id:
-        raise UserError(f"agent {agent.name!r} is hooked with another session already")
+        raise sdk.UserError(
+            f"agent {agent.name!r} is hooked with another session already"
+        )
     return agent
 
 
-class StoppedByHook(AgentsException):
+class StoppedByHook(sdk.AgentsException):
     """A hook ended the run, and the agent's output type cannot hold the reason.
 
     ``HooklineRunner`` returns a result instead.
@@ -110,7 +104,8 @@ class StoppedByHook(AgentsException):
         super().__init__(reason)
 
 
-# --- One run ---
+class _UnseenModelError(sdk.UserError):
+    """A model would be called without its hooks."""
 
 
 @dataclass(eq=False)
@@ -118,51 +113,51 @@ class _Run:
     """One run of the SDK with all agents that take over; a subagent has its own."""
 
     session: Session
-    run: HookedRun
-    is_plain: bool = False  # whether nobody fires the events of a turn
+    hooked: HookedRun  # a turn, unless nobody fires the events of one
     agent: Agent[Any] | None = None
-    is_seen: bool = False  # whether the last call of a model was a hooked one
+    is_model_hooked: bool = False  # whether the last call of a model was
     ended: str | None = None  # why a hook ended the run without an answer
     tools: dict[str, FunctionTool] = field(default_factory=dict)
-    # The calls of the last answer by id, with their arguments after the hooks.
-    calls: dict[str, tuple[str, HookedToolCall]] = field(default_factory=dict)
-    handoffs: dict[tuple[str, str], HookedToolCall] = field(default_factory=dict)
-    transfer: str | None = None  # what the model is told about the last handoff
-    is_refused: bool = False  # whether hooks refused the last handoff
-    taken_over: list[HookedTurn] = field(default_factory=list)
+    calls: JudgedCalls = field(default_factory=JudgedCalls)  # of the last answer
+    transfer: str = ""  # what the model is told about the last handoff
+    is_transfer_refused: bool = False
+    successors: list[HookedTurn] = field(default_factory=list)  # by handoffs
     paused: dict[str, _Run] = field(default_factory=dict)  # subagents, by call
     # Items for each request, after the input of the run.
     inserted: list[Any] = field(default_factory=list)
     insert_at: int | None = None
 
     @property
+    def is_plain(self) -> bool:
+        return not isinstance(self.hooked, HookedTurn)
+
+    @property
     def end_reason(self) -> str | None:
-        return self.run.stop_reason or self.ended
+        return self.hooked.stop_reason or self.ended
 
     async def begin_calls(self, output: Iterable[Any], handoffs: list[Any]) -> Any:
         """Fire BeforeTool for all calls of an answer; its items with their changes."""
-        self.calls.clear()
-        self.handoffs.clear()
+        self.calls = JudgedCalls()
         names = {handoff.tool_name for handoff in handoffs}
-        return await asyncio.gather(*(self._begin(item, names) for item in output))
 
-    async def _begin(self, item: Any, handoffs: set[str]) -> Any:
-        if not isinstance(item, api.ResponseFunctionToolCall):
-            return item
-        if item.name in handoffs:
-            call = await self.run.begin_tool(item.name, _input_of(item.arguments))
-        elif item.name in self.tools:
-            tool = self.tools[item.name]
-            call = await self.begin_tool(tool, item.arguments, defer=True)
-        else:
-            return item  # the SDK knows no such tool
-        arguments = _arguments_of(call, item.arguments)
-        self.calls[item.call_id] = arguments, call
-        # The SDK takes one of several, and tells only its arguments.
-        self.handoffs[item.name, arguments] = call
-        if arguments == item.arguments:
-            return item
-        return item.model_copy(update={"arguments": arguments})
+        async def begin(item: Any) -> Any:
+            if not isinstance(item, api.ResponseFunctionToolCall):
+                return item
+            if item.name in names:
+                tool_input = _input_of(item.arguments)
+                call = await self.hooked.begin_tool(item.name, tool_input)
+            elif item.name in self.tools:
+                tool = self.tools[item.name]
+                call = await self.begin_tool(tool, item.arguments, defer=True)
+            else:
+                return item  # the SDK knows no such tool
+            arguments = _arguments_of(call, item.arguments)
+            self.calls.add(item.call_id, call, _input_of(arguments))
+            if arguments == item.arguments:
+                return item
+            return item.model_copy(update={"arguments": arguments})
+
+        return await asyncio.gather(*map(begin, output))
 
     async def begin_tool(
         self, tool: FunctionTool, arguments: str, **options: Any
@@ -170,17 +165,21 @@ class _Run:
         origin = sdk_tool.get_function_tool_origin(tool)
         server = origin and origin.mcp_server_name
         mcp = {"server_name": server, "tool_name": tool.name} if server else None
-        options["mcp_context"] = mcp
-        return await self.run.begin_tool(tool.name, _input_of(arguments), **options)
+        return await self.hooked.begin_tool(
+            tool.name, _input_of(arguments), mcp_context=mcp, **options
+        )
 
     async def admitted(
         self, tool: FunctionTool, ctx: ToolContext[Any], arguments: str
     ) -> HookedToolCall:
         """The call that the SDK makes now, if need be with a person's approval."""
-        began, call = self.calls.pop(ctx.tool_call_id, ("", None))
-        is_same = same_json(_input_of(began), _input_of(arguments))
-        is_same = call is not None and is_same and call.question is None
-        if call is not None and is_same and (call.refused or not self.run.stop_reason):
+        call = self.calls.take(tool.name, _input_of(arguments), ctx.tool_call_id)
+        is_decided = call is not None and call.question is None
+        if (
+            call is not None
+            and is_decided
+            and (call.refused or not self.hooked.stop_reason)
+        ):
             return call
         # The SDK makes a call that hooks ask about only after a person's approval.
         approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id)
@@ -189,8 +188,28 @@ class _Run:
     def stop_with(self, turn: HookedTurn) -> str:
         """The reason of a subagent that hooks refused; their stop is that of all."""
         if turn.stopped:
-            self.run.stop(turn.stop_reason)
+            self.hooked.stop(turn.stop_reason)
         return turn.reason or BLOCKED_BY_HOOK
+
+    async def refuse_model(self, origin: str) -> None:
+        """Raise if a model that hooks cannot see has hooks."""
+        if await with_hooks(self.session, *_MODEL_EVENTS):
+            raise _UnseenModelError(
+                f"the model {origin}, so that Runner calls it without its hooks: "
+                "use HooklineRunner, or a Model object in the agent"
+            )
+
+
+_current: ContextVar[_Run | None] = ContextVar("hookline_run", default=None)
+_nested: ContextVar[tuple[str, _Run | None]] = ContextVar(
+    "hookline_nested_run", default=("", None)
+)
+"""For the run of an agent that is a tool, by the id of the call."""
+
+
+def _run_of(context: Any) -> _Run | None:
+    """The run of a context, also in a copy: the SDK copies contexts of paused runs."""
+    return getattr(context, "hookline_run", None)
 
 
 def _input_of(arguments: str) -> dict[str, Any]:
@@ -203,20 +222,10 @@ def _input_of(arguments: str) -> dict[str, Any]:
 
 
 def _arguments_of(call: HookedToolCall, arguments: str) -> str:
-    """The arguments to run with: those given unless hooks changed them."""
+    """The arguments to run with: those of the model unless hooks changed them."""
     if not call.changed_names:
         return arguments
     return json.dumps(call.tool_input, ensure_ascii=False)
-
-
-_current: ContextVar[_Run | None] = ContextVar("hookline_run", default=None)
-_nested: ContextVar[tuple[str, _Run | None]] = ContextVar(
-    "hookline_nested_run", default=("", None)
-)
-"""For the run of an agent that is a tool, by the id of the call."""
-
-
-# --- Agents, tools and handoffs ---
 
 
 class _Hooks:
@@ -238,6 +247,16 @@ class _Hooks:
             hooked.hook_parts()
         return cast("Agent[T]", self._agents[id(agent)][1])
 
+    def copied(self, original: Any, mixin: type) -> Any:
+        """A copy of a subclass, so that what the SDK copies of it stays hooked."""
+        kind = type(original)
+        if kind not in self._classes:
+            name = f"Hooked{kind.__name__}"
+            self._classes[kind] = type(name, (mixin, kind), {"hookline": self})
+        copied: Any = object.__new__(self._classes[kind])
+        copied.__dict__.update(original.__dict__)
+        return copied
+
     def tool(self, tool: Any) -> Any:
         """A function tool whose calls obey hooks; others as they are."""
         if isinstance(tool, _HookedTool) or not isinstance(tool, FunctionTool):
@@ -245,35 +264,28 @@ class _Hooks:
         # The SDK has no public name for the agent that ``as_tool`` made a tool of.
         hooked, agent = self.copied(tool, _HookedTool), tool._agent_instance  # noqa: SLF001
         if agent is not None and not isinstance(agent, _HookedAgent):
-            raise UserError(
+            raise sdk.UserError(
                 f"the agent of tool {tool.name!r} would run without its hooks: "
                 "use hooked_agent(agent, config).as_tool(...)"
             )
-
-        async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
-            return await _invoke(self, tool, agent, ctx, arguments)
-
-        hooked.plain_invoke, hooked.on_invoke_tool = tool.on_invoke_tool, invoke
-        hooked.timeout_seconds = None  # ``_run_tool`` keeps it, without the hooks
+        hooked.plain, hooked.subagent = tool, agent
+        hooked.on_invoke_tool = hooked.invoke
+        hooked.timeout_seconds = None  # that of the tool counts, without the hooks
         return hooked
 
     def handoff(self, target: Any) -> Any:
         """A handoff that obeys hooks, to a hooked agent."""
         if hasattr(target, "hookline"):
             return target
-        is_handoff = isinstance(target, Handoff)
+        is_handoff = isinstance(target, sdk.Handoff)
         plain = target if is_handoff else sdk.handoff(self.agent(target))
         hooked: Any = copy.copy(plain)
 
         async def invoke(ctx: RunContextWrapper[Any], arguments: str) -> Any:
             return await _hand_off(self, plain, ctx, arguments)
 
-        def told(agent: Agent[Any]) -> str:
-            transfer = self.run().transfer
-            return plain.get_transfer_message(agent) if transfer is None else transfer
-
         hooked.hookline, hooked.on_invoke_handoff = self, invoke
-        hooked.get_transfer_message = told
+        hooked.get_transfer_message = lambda _agent: self.run().transfer
         hooked.input_filter = _unless_refused(plain.input_filter)
         agent_ref = getattr(plain, "_agent_ref", None)
         if agent_ref is not None and isinstance(agent_ref(), Agent):
@@ -283,16 +295,16 @@ class _Hooks:
     def model(self, model: Any) -> Any:
         """A model whose calls obey hooks; the name of one as it is."""
         is_hooked = isinstance(model, _HookedModel) or not isinstance(model, Model)
-        return model if is_hooked else _HookedModel(model, self.run)
+        return model if is_hooked else _HookedModel(model, self)
 
-    def guard(self, options: RunConfig | dict[str, Any] | None) -> RunConfig:
+    def guard(self, run_config: sdk.RunConfig | dict[str, Any] | None) -> sdk.RunConfig:
         """A run config whose models obey hooks."""
-        config = RunConfig() if options is None else options
+        config = run_config or sdk.RunConfig()
         if isinstance(config, dict):
-            config = RunConfig(**config)
-        provider = config.model_provider
+            config = sdk.RunConfig(**config)
+        provider: Any = config.model_provider
         if not isinstance(provider, _HookedProvider):
-            provider = _HookedProvider(provider, self.run)
+            provider = _HookedProvider(provider, self)
         return replace(
             config,
             model=self.model(config.model),
@@ -300,22 +312,12 @@ class _Hooks:
             handoff_input_filter=_unless_refused(config.handoff_input_filter),
         )
 
-    def copied(self, value: Any, mixin: type) -> Any:
-        """A copy of a subclass, so that what the SDK copies of it stays hooked."""
-        kind = type(value)
-        if kind not in self._classes:
-            name = f"Hooked{kind.__name__}"
-            self._classes[kind] = type(name, (mixin, kind), {"hookline": self})
-        copied: Any = object.__new__(self._classes[kind])
-        copied.__dict__.update(value.__dict__)
-        return copied
-
     def run(self) -> _Run:
         """The run that the present task belongs to."""
         run = _current.get()
         if run is not None and run.session.config is self.session.config:
             return run
-        return _Run(self.session, self.session.begin_run(), is_plain=True)
+        return _Run(self.session, self.session.begin_run())
 
     def bound_run(self, context: RunContextWrapper[Any]) -> _Run:
         """The run of a context, which is the one of this task from now on."""
@@ -323,27 +325,12 @@ class _Hooks:
         if run is None:
             call_id, run = _nested.get()
             if run is None or getattr(context, "tool_call_id", None) != call_id:
-                outer = self.run()
-                session = self.session if outer.is_plain else outer.session
-                run = _Run(session, session.begin_run(), is_plain=True)
+                # What a tool runs is in the session of its caller.
+                session = self.run().session
+                run = _Run(session, session.begin_run())
             context.__dict__["hookline_run"] = run
         _current.set(run)
         return run
-
-    def session_for(self, options: dict[str, Any]) -> Session:
-        """The session of a conversation, by the id that the SDK has for it."""
-        try:
-            memory = getattr(options.get("session"), "session_id", None)
-        except ValueError:  # OpenAI's own have an id after their first request
-            memory = None
-        group = options["run_config"].group_id
-        conversation_id = options.get("conversation_id") or memory or group
-        return self.session.view(conversation_id) if conversation_id else self.session
-
-
-def _run_of(context: Any) -> _Run | None:
-    """The run of a context, also in a copy: the SDK copies contexts of paused runs."""
-    return getattr(context, "hookline_run", None)
 
 
 class _HookedAgent:
@@ -374,14 +361,26 @@ class _HookedAgent:
     async def get_all_tools(self: Any, run_context: RunContextWrapper[Any]) -> Any:
         """All tools, hooked: also those of MCP servers."""
         run = self.hookline.bound_run(run_context)
-        run.agent, run.is_seen = getattr(self, "_agents_public_agent", self), False
+        run.agent = getattr(self, "_agents_public_agent", self)
+        run.is_model_hooked = False
         plain_tools = await super().get_all_tools(run_context)  # type: ignore[misc]
         tools = [self.hookline.tool(tool) for tool in plain_tools]
         self.hook_others()
         run.tools = {
             tool.name: tool for tool in tools if isinstance(tool, FunctionTool)
         }
-        await _check_others(run, [t for t in tools if not isinstance(t, _HookedTool)])
+        unhooked_tools = [tool for tool in tools if not isinstance(tool, _HookedTool)]
+        events = ("BeforeTool", "AfterTool")
+        if unhooked_tools and await with_hooks(run.session, *events):
+            for tool in unhooked_tools:
+                if isinstance(tool, _LOCAL_TOOLS) and getattr(tool, "executor", True):
+                    raise sdk.UserError(
+                        f"tool {tool.name!r} would run without its hooks: "
+                        "use a function tool in its place"
+                    )
+            names = ", ".join(tool.name for tool in unhooked_tools)
+            reasons = dict.fromkeys(events, f"it does not run the calls of {names}")
+            await run.session.warn_ineffective(_NAME, reasons)
         return tools
 
     async def get_system_prompt(self: Any, run_context: RunContextWrapper[Any]) -> Any:
@@ -391,36 +390,8 @@ class _HookedAgent:
         if run.is_plain:
             await run.session.warn_ineffective(_NAME, _NO_TURN)
             if not isinstance(self.model, Model):
-                await _refuse_model(run, f"of agent {self.name!r} is given by name")
+                await run.refuse_model(f"of agent {self.name!r} is given by name")
         return await super().get_system_prompt(run_context)  # type: ignore[misc]
-
-
-async def _check_others(run: _Run, tools: list[Any]) -> None:
-    """Refuse tools that would run here without their hooks; tell of hosted ones."""
-    events = ("BeforeTool", "AfterTool")
-    if not tools or not await with_hooks(run.session, *events):
-        return
-    for tool in tools:
-        if isinstance(tool, _LOCAL_TOOLS) and getattr(tool, "executor", True):
-            raise UserError(
-                f"tool {tool.name!r} would run without its hooks: "
-                "use a function tool in its place"
-            )
-    reason = f"it does not run the calls of {', '.join(tool.name for tool in tools)}"
-    await run.session.warn_ineffective(_NAME, dict.fromkeys(events, reason))
-
-
-class _UnseenModelError(UserError):
-    """A model would be called without its hooks."""
-
-
-async def _refuse_model(run: _Run, origin: str) -> None:
-    """Raise if a model that hooks cannot see has hooks."""
-    if await with_hooks(run.session, *_MODEL_EVENTS):
-        raise _UnseenModelError(
-            f"the model {origin}, so that Runner calls it without its hooks: "
-            "use HooklineRunner, or a Model object in the agent"
-        )
 
 
 class _HookedObserver:
@@ -429,10 +400,13 @@ class _HookedObserver:
     hookline: _Hooks
 
     async def on_llm_end(self: Any, context: Any, agent: Any, response: Any) -> None:
-        """Refuse the answer of a model that took the place of the hooked one."""
+        """Refuse the answer of a model that took the place of the hooked one.
+
+        The SDK tells nobody before the call that a run config has another model.
+        """
         run = self.hookline.bound_run(context)
-        if not run.is_seen:
-            await _refuse_model(run, "is that of the run config")
+        if not run.is_model_hooked:
+            await run.refuse_model("is that of the run config")
         await super().on_llm_end(context, agent, response)  # type: ignore[misc]
 
 
@@ -440,173 +414,159 @@ class _HookedTool:
     """Mixed into the class of a hooked function tool."""
 
     hookline: _Hooks
+    plain: FunctionTool
+    subagent: Any  # if it is an agent that is a tool
     name: str
 
     @property
     def needs_approval(self: Any) -> Any:
-        """What the tool says itself, unless a hook asks about a call."""
-        policy, run = self.__dict__["needs_approval"], self.hookline.run()
-        calls = {call_id: call for call_id, (_, call) in run.calls.items()}
-        questioned = {at for at, call in calls.items() if call.question is not None}
-        refused = {at for at, call in calls.items() if call.refused} - questioned
+        """What the tool says itself, unless a hook asks about a call or refuses it."""
+        policy, calls = self.__dict__["needs_approval"], self.hookline.run().calls
 
         async def needed(context: Any, params: Any, call_id: str) -> bool:
-            if call_id in questioned:
-                return True
-            if call_id in refused or not callable(policy):
-                # Nobody is asked about a call that hooks refuse: it does not run.
-                return bool(policy) and call_id not in refused
+            call = calls.find(call_id)
+            if call is not None and call.refused:
+                # Nobody is asked about a call that does not run in any case.
+                return call.question is not None
+            if not callable(policy):
+                return bool(policy)
             # As the SDK: a policy decides only about what the tool gets as it is.
-            prepare = getattr(self.plain_invoke, "prepare_arguments", None)
+            prepare = getattr(self.plain.on_invoke_tool, "prepare_arguments", None)
             prepared = prepare and prepare(json.dumps(params), self.name)
             if prepared is not None and not prepared.unchanged:
                 return True
-            verdict = policy(context, params, call_id)
-            return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+            needs_approval = policy(context, params, call_id)
+            return bool(
+                await needs_approval
+                if inspect.isawaitable(needs_approval)
+                else needs_approval
+            )
 
+        refused_calls = [call for call in calls if call.refused]
+        questions = [call for call in refused_calls if call.question is not None]
         # A function would have the SDK ask about arguments that it cannot parse.
-        is_mixed = questioned or callable(policy) or (policy and refused)
+        is_mixed = questions or callable(policy) or (policy and refused_calls)
         return needed if is_mixed else policy
 
     @needs_approval.setter
     def needs_approval(self: Any, value: Any) -> None:
         self.__dict__["needs_approval"] = value
 
-
-async def _invoke(
-    hooks: _Hooks, tool: FunctionTool, agent: Any, ctx: ToolContext[Any], arguments: str
-) -> Any:
-    """Run a tool as its hooks allow; what it raises goes on after its hooks."""
-    run, error = hooks.run(), None
-    call = await run.admitted(tool, ctx, arguments)
-    if call.refused:
-        return await _text_result(tool, ctx, call.message)
-    changed_arguments = _arguments_of(call, arguments)
-    try:
-        if agent is None:
-            value, error = await _run_tool(tool, ctx, changed_arguments)
-        else:
-            value, error = await _run_subagent(
-                hooks, tool, agent, ctx, changed_arguments
-            )
-    # The tool is foreign code: hooks see its failure before the SDK does.
-    except Exception as raised:
-        outcome = await call.finish(raised)
-        if outcome.is_replaced:
-            return await _text_result(tool, ctx, outcome.text)
-        raise
-    if _is_paused(ctx):
-        run.calls[ctx.tool_call_id] = arguments, call
-        return value
-    outcome = await call.finish(value if error is None else error)
-    is_error = error is not None
-    return await _result_of(run.run, tool, ctx, outcome, value, is_error=is_error)
-
-
-async def _run_tool(
-    tool: FunctionTool, ctx: ToolContext[Any], arguments: str
-) -> tuple[Any, Exception | None]:
-    """Run a tool: what it gives, and the error if that tells of one."""
-    errors: list[Exception] = []
-
-    def failed(ctx: Any, error: Exception) -> Any:
-        errors.append(error)
-        return sdk_tool.maybe_invoke_function_tool_failure_error_function(
-            function_tool=tool, context=ctx, error=error
-        )
-
-    def late(ctx: Any, error: Any) -> Any:
-        errors.append(error)
-        if tool.timeout_error_function is not None:
-            return tool.timeout_error_function(ctx, error)
-        return sdk_tool.default_tool_timeout_error_message(
-            tool_name=tool.name, timeout_seconds=error.timeout_seconds
-        )
-
-    plain = sdk_tool.set_function_tool_failure_error_function(copy.copy(tool), failed)
-    plain.timeout_error_function = late
-    value = await sdk_tool.invoke_function_tool(
-        function_tool=plain, context=ctx, arguments=arguments
-    )
-    return value, errors[0] if errors else None
-
-
-async def _result_of(
-    run: HookedRun,
-    tool: FunctionTool,
-    ctx: Any,
-    outcome: ToolOutcome,
-    value: Any,
-    *,
-    is_error: bool,
-) -> Any:
-    """What the model gets from a tool."""
-    if outcome.is_replaced:
-        return await _text_result(tool, ctx, outcome.text)
-    if is_error:
-        return await _text_result(tool, ctx, joined([str(value), *outcome.additions]))
-    if not outcome.additions:
-        return outcome.content
-    content, added = outcome.content, joined(outcome.additions)
-    if isinstance(content, str):
-        return await _text_result(tool, ctx, joined([content, added]))
-    parts = list(content) if isinstance(content, list | tuple) else [content]
-    if all(isinstance(part, _PARTS) for part in parts):
-        return [*parts, sdk.ToolOutputText(text=added)]
-    # The value of a program stays as it is: the model is told apart.
-    run.note(added)
-    return content
-
-
-_PARTS = (sdk.ToolOutputText, sdk.ToolOutputImage, sdk.ToolOutputFileContent)
-
-
-async def _text_result(tool: FunctionTool, ctx: Any, text: str) -> str:
-    """A text that the SDK does not check against the output schema of the tool."""
-    if tool.output_json_schema is not None:
-        # The SDK's own mark of a failure that it has handled; its text is not used.
-        plain = sdk_tool.set_function_tool_failure_error_function(copy.copy(tool))
-        await sdk_tool.maybe_invoke_function_tool_failure_error_function(
-            function_tool=plain, context=ctx, error=asyncio.CancelledError()
-        )
-    return text
-
-
-async def _run_subagent(
-    hooks: _Hooks, tool: FunctionTool, agent: Any, ctx: ToolContext[Any], arguments: str
-) -> tuple[Any, Exception | None]:
-    """Run an agent that is a tool, with the events of a subagent."""
-    run, call_id = hooks.run(), ctx.tool_call_id
-    nested = run.paused.pop(call_id, None)
-    if nested is None:
-        prompt = str(_input_of(arguments).get("input", arguments))
-        subagent = await run.session.begin_subagent(
-            agent.name, prompt, agent_id=call_id
-        )
-        nested = _Run(run.session, subagent)
-        nested.inserted = [_user_item(text) for text in subagent.additions]
-    turn = cast("HookedTurn", nested.run)
-    ctx.run_config = hooks.guard(ctx.run_config)
-    while not turn.refused:
-        _nested.set((call_id, nested))
-        value, error = await _run_tool(tool, ctx, arguments)
-        if isinstance(error, StoppedByHook):
-            value, error = error.reason, None
-        if isinstance(error, _UnseenModelError):  # for a person, not for a model
-            raise error
-        if turn.stopped:
-            break
+    async def invoke(self, ctx: ToolContext[Any], arguments: str) -> Any:
+        """Run the tool as its hooks allow; what it raises goes on after its hooks."""
+        run = self.hookline.run()
+        call = await run.admitted(self.plain, ctx, arguments)
+        if call.refused:
+            return await self._text(ctx, call.message)
+        call_tool = self._call if self.subagent is None else self._run_agent
+        try:
+            value, error = await call_tool(ctx, _arguments_of(call, arguments))
+        # The tool is foreign code: hooks see its failure before the SDK does.
+        except Exception as raised:
+            outcome = await call.finish(raised)
+            if outcome.is_replaced:
+                return await self._text(ctx, outcome.text)
+            raise
         if _is_paused(ctx):
-            run.paused[call_id] = nested
-        if error is not None or nested.ended is not None or _is_paused(ctx):
-            return value, error
-        rejection = await turn.finish(str(value))
-        if rejection is None and not turn.refused:
-            return value, None
-        answer_item = {"role": "assistant", "content": str(value)}
-        earlier_items = [] if turn.clear_context else nested.inserted
-        nested.inserted = [*earlier_items, answer_item, _user_item(rejection or "")]
-    return run.stop_with(turn), None
+            run.calls.add(ctx.tool_call_id, call, _input_of(arguments))
+            return value
+        outcome = await call.finish(value if error is None else error)
+        if outcome.is_replaced:
+            return await self._text(ctx, outcome.text)
+        if error is not None:
+            return await self._text(ctx, joined([str(value), *outcome.additions]))
+        return await self._extended(run.hooked, ctx, outcome)
+
+    async def _call(
+        self, ctx: ToolContext[Any], arguments: str
+    ) -> tuple[Any, Exception | None]:
+        """Call the tool: what it gives, and the error if that tells of one."""
+        tool, errors = self.plain, list[Exception]()
+
+        def failed(ctx: Any, error: Exception) -> Any:
+            errors.append(error)
+            return sdk_tool.maybe_invoke_function_tool_failure_error_function(
+                function_tool=tool, context=ctx, error=error
+            )
+
+        def late(ctx: Any, error: Any) -> Any:
+            errors.append(error)
+            if tool.timeout_error_function is not None:
+                return tool.timeout_error_function(ctx, error)
+            return sdk_tool.default_tool_timeout_error_message(
+                tool_name=tool.name, timeout_seconds=error.timeout_seconds
+            )
+
+        plain = sdk_tool.set_function_tool_failure_error_function(
+            copy.copy(tool), failed
+        )
+        plain.timeout_error_function = late
+        value = await sdk_tool.invoke_function_tool(
+            function_tool=plain, context=ctx, arguments=arguments
+        )
+        return value, errors[0] if errors else None
+
+    async def _run_agent(
+        self, ctx: ToolContext[Any], arguments: str
+    ) -> tuple[Any, Exception | None]:
+        """Run an agent that is a tool, with the events of a subagent."""
+        run, call_id = self.hookline.run(), ctx.tool_call_id
+        if (nested := run.paused.pop(call_id, None)) is None:
+            prompt = str(_input_of(arguments).get("input", arguments))
+            nested_turn = await run.session.begin_subagent(
+                self.subagent.name, prompt, agent_id=call_id
+            )
+            nested = _Run(run.session, nested_turn)
+            nested.inserted = [_user_item(text) for text in nested_turn.additions]
+        turn = cast("HookedTurn", nested.hooked)
+        ctx.run_config = self.hookline.guard(ctx.run_config)
+        while not turn.refused:
+            _nested.set((call_id, nested))
+            value, error = await self._call(ctx, arguments)
+            if isinstance(error, StoppedByHook):
+                value, error = error.reason, None
+            if isinstance(error, _UnseenModelError):  # for a person, not for a model
+                raise error
+            if turn.stopped:
+                break
+            rejection = None
+            if _is_paused(ctx):
+                run.paused[call_id] = nested
+            elif error is None and nested.ended is None:
+                rejection = await turn.finish(str(value))
+            if rejection is None and not turn.refused:
+                return value, error
+            answer_item = {"role": "assistant", "content": str(value)}
+            earlier_items = [] if turn.clear_context else nested.inserted
+            nested.inserted = [*earlier_items, answer_item, _user_item(rejection or "")]
+        return run.stop_with(turn), None
+
+    async def _extended(self, run: HookedRun, ctx: Any, outcome: ToolOutcome) -> Any:
+        """A result with what hooks added."""
+        content, added = outcome.content, joined(outcome.additions)
+        if not added:
+            return content
+        if isinstance(content, str):
+            return await self._text(ctx, joined([content, added]))
+        parts = list(content) if isinstance(content, list | tuple) else [content]
+        if all(isinstance(part, _PARTS) for part in parts):
+            return [*parts, sdk.ToolOutputText(text=added)]
+        # The value of a program stays as it is: the model is told apart.
+        run.note(added)
+        return content
+
+    async def _text(self, ctx: Any, text: str) -> str:
+        """A text that the SDK does not check against the output schema of the tool."""
+        if self.plain.output_json_schema is not None:
+            # The SDK's own mark of a failure that it has handled; its text is not used.
+            await sdk_tool.maybe_invoke_function_tool_failure_error_function(
+                function_tool=sdk_tool.set_function_tool_failure_error_function(
+                    copy.copy(self.plain)
+                ),
+                context=ctx,
+                error=asyncio.CancelledError(),
+            )
+        return text
 
 
 def _is_paused(ctx: ToolContext[Any]) -> bool:
@@ -619,17 +579,21 @@ def _is_paused(ctx: ToolContext[Any]) -> bool:
 
 
 async def _hand_off(
-    hooks: _Hooks, plain: Handoff[Any, Any], ctx: RunContextWrapper[Any], arguments: str
+    hooks: _Hooks,
+    plain: sdk.Handoff[Any, Any],
+    ctx: RunContextWrapper[Any],
+    arguments: str,
 ) -> Any:
     """Hand off if hooks allow it; else the same agent goes on, with the reason."""
-    run, turn = hooks.run(), None
-    call = run.handoffs.pop((plain.tool_name, arguments), None)
-    if call is None or (run.run.stop_reason is not None and not call.refused):
-        call = await run.run.begin_tool(plain.tool_name, _input_of(arguments))
+    run, turn, tool_input = hooks.run(), None, _input_of(arguments)
+    # The SDK makes one of several handoffs, and tells only its arguments.
+    call = run.calls.take(plain.tool_name, tool_input)
+    if call is None or (run.hooked.stop_reason is not None and not call.refused):
+        call = await run.hooked.begin_tool(plain.tool_name, tool_input)
     if not call.refused:
         prompt = _prompt_of(ctx.turn_input)
         turn = await run.session.begin_subagent(plain.agent_name, prompt)
-    run.is_refused = turn is None or turn.refused
+    run.is_transfer_refused = turn is None or turn.refused
     if turn is None or turn.refused:
         run.transfer = call.message if turn is None else run.stop_with(turn)
         return run.agent
@@ -637,7 +601,7 @@ async def _hand_off(
     agent = hooks.agent(await plain.on_invoke_handoff(ctx, changed_arguments))
     outcome = await call.finish(plain.get_transfer_message(agent))
     run.transfer = joined([outcome.text, *turn.additions])
-    run.taken_over.append(turn)
+    run.successors.append(turn)
     return agent
 
 
@@ -646,7 +610,8 @@ def _unless_refused(input_filter: Any) -> Any:
 
     def filtered(data: Any) -> Any:
         run = _current.get()
-        return data if run is not None and run.is_refused else input_filter(data)
+        is_refused = run is not None and run.is_transfer_refused
+        return data if is_refused else input_filter(data)
 
     return input_filter and filtered
 
@@ -673,62 +638,42 @@ def _prompt_of(items: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# --- Models ---
-
-
 class _Wrapper:
-    """Looks like what it wraps: the SDK reads more than the interface."""
+    """Looks like what it wraps: the SDK calls more than the interface."""
 
-    inner: Any
+    def __init__(
+        self, inner: Any, hooks: _Hooks, provider: sdk.ModelProvider | None = None
+    ) -> None:
+        self.inner, self.hooks, self.provider = inner, hooks, provider
 
     def __getattr__(self, name: str) -> Any:
-        if "inner" not in vars(self):  # a copy in the making
+        if name == "inner":  # a copy in the making
             raise AttributeError(name)
         return getattr(self.inner, name)
 
 
-class _HookedProvider(_Wrapper, ModelProvider):
+@sdk.ModelProvider.register
+class _HookedProvider(_Wrapper):
     """Models by name, hooked."""
 
-    def __init__(self, inner: ModelProvider, run: Callable[[], _Run]) -> None:
-        self.inner, self.run = inner, run
-
-    def get_model(self, model_name: str | None) -> Model:
+    def get_model(self, model_name: str | None) -> Any:
         model = self.inner.get_model(model_name)
         if isinstance(model, _HookedModel):
             return model
-        return _HookedModel(model, self.run, self.inner)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
+        return _HookedModel(model, self.hooks, self.inner)
 
 
 _PARAMETERS = inspect.signature(Model.get_response)
 
 
-class _HookedModel(_Wrapper, Model):
+@Model.register
+class _HookedModel(_Wrapper):
     """A model whose calls obey hooks."""
-
-    def __init__(
-        self,
-        inner: Model,
-        run: Callable[[], _Run],
-        provider: ModelProvider | None = None,
-    ) -> None:
-        self.inner, self.run, self.provider = inner, run, provider
-
-    async def _cleanup_on_run_end(self, owner: object) -> None:
-        await self.inner._cleanup_on_run_end(owner)  # noqa: SLF001  # the same method
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    def get_retry_advice(self, request: Any) -> Any:
-        return self.inner.get_retry_advice(request)
 
     async def get_response(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model, if hooks allow it."""
-        call = await self._begin(*args, **kwargs)
+        call = _ModelCall(self, *args, **kwargs)
+        await call.begin()
         if call.answer is not None:
             return sdk.ModelResponse(call.answer, sdk.Usage(), None)
         response = await call.model.get_response(**call.arguments)
@@ -736,7 +681,8 @@ class _HookedModel(_Wrapper, Model):
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Call the model, if hooks allow it, and show what they leave."""
-        call = await self._begin(*args, **kwargs)
+        call = _ModelCall(self, *args, **kwargs)
+        await call.begin()
         if call.answer is not None:
             for event in _stream_of(_response_with(call.answer)):
                 yield event
@@ -744,26 +690,20 @@ class _HookedModel(_Wrapper, Model):
         stream = call.model.stream_response(**call.arguments)
         try:
             async for event in stream:
-                for shown_event in await call.shown(event):
-                    yield shown_event
+                for visible_event in await call.visible(event):
+                    yield visible_event
         finally:
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
-
-    async def _begin(self, *args: Any, **kwargs: Any) -> _ModelCall:
-        arguments = dict(_PARAMETERS.bind(self, *args, **kwargs).arguments)
-        del arguments["self"]
-        call = _ModelCall(self, arguments)
-        call.run.is_seen = True
-        await call.begin()
-        return call
 
     def renamed(self, name: Any) -> Model:
         """The model that a hook named instead."""
         if self.provider is not None:
             return self.provider.get_model(name)
         if not isinstance(getattr(self.inner, "model", None), str):
-            raise UserError(f"a hook wants model {name!r}: this one has no other name")
+            raise sdk.UserError(
+                f"a hook wants model {name!r}: this one has no other name"
+            )
         other = copy.copy(self.inner)
         other.model = name
         return cast("Model", other)
@@ -772,37 +712,41 @@ class _HookedModel(_Wrapper, Model):
 class _ModelCall:
     """One call of a model by the SDK."""
 
-    def __init__(self, hooked: _HookedModel, arguments: dict[str, Any]) -> None:
-        self.run, self.hooked, self.model = hooked.run(), hooked, hooked.inner
-        self.arguments = arguments  # for the model, after the hooks
-        self.answer: list[Any] | None = None  # of hooks, in the model's place
+    def __init__(self, hooked: _HookedModel, *args: Any, **kwargs: Any) -> None:
+        self.run, self.hooked, self.model = hooked.hooks.run(), hooked, hooked.inner
+        self.arguments = dict(_PARAMETERS.bind(hooked, *args, **kwargs).arguments)
+        """For the model, after the hooks."""
+        del self.arguments["self"]
+        self.answer: list[Any] | None = None
+        """Of hooks, in the model's place."""
         # What is offered is not all that the SDK would run.
-        self._handoffs = arguments["handoffs"]
+        self._handoffs = self.arguments["handoffs"]
         self._call: HookedModelCall
-        self._held: list[Any] = []
-        self._done: list[Any] = []
+        self._held_events: list[Any] = []
+        self._items: list[Any] = []
         self._holds_all = self._holds_calls = self._is_rewritten = False
 
     async def begin(self) -> None:
         """Fire the hooks before the call, and apply what they say."""
         arguments, run = self.arguments, self.run
+        run.is_model_hooked = True
         if run.inserted:
             items = sdk.ItemHelpers.input_to_new_input_list(arguments["input"])
             run.insert_at = len(items) if run.insert_at is None else run.insert_at
             items[run.insert_at : run.insert_at] = run.inserted
             arguments["input"] = items
-        model_name, settings = getattr(self.model, "model", ""), _SETTINGS.items()
+        name, settings = getattr(self.model, "model", ""), arguments["model_settings"]
         offered = [tool.name for tool in arguments["tools"]]
-        offered += [handoff.tool_name for handoff in arguments["handoffs"]]
-        values = {k: getattr(arguments["model_settings"], v) for k, v in settings}
+        offered += [handoff.tool_name for handoff in self._handoffs]
+        values = {key: getattr(settings, name) for key, name in _SETTINGS.items()}
         # The call as a request of the Responses API.
         request = {
-            "model": model_name if isinstance(model_name, str) else "",
+            "model": name if isinstance(name, str) else "",
             "input": arguments["input"],
             "tools": [{"type": "function", "name": name} for name in offered],
             **{k: v for k, v in values.items() if isinstance(v, str | float | int)},
         }
-        call = self._call = await run.run.begin_model(
+        call = self._call = await run.hooked.begin_model(
             request, available_tools=offered, translator=_TRANSLATOR
         )
         if (answer := answer_of(call)) is not None:
@@ -840,16 +784,15 @@ class _ModelCall:
 
     def _output_of(self, answer: Answer) -> list[Any]:
         """What hooks say in the place of an answer; it may be the end of the run."""
-        if not answer.is_ending:
-            return [_message(answer.text)]
-        self.run.ended = reason = answer.text
-        schema = self.arguments["output_schema"]
-        if schema is not None and not schema.is_plain_text():
-            try:
-                schema.validate_json(reason)
-            except sdk.ModelBehaviorError:
-                raise StoppedByHook(reason) from None
-        return [_message(reason)]
+        if answer.is_ending:
+            self.run.ended = answer.text
+            schema = self.arguments["output_schema"]
+            if schema is not None and not schema.is_plain_text():
+                try:
+                    schema.validate_json(answer.text)
+                except sdk.ModelBehaviorError:
+                    raise StoppedByHook(answer.text) from None
+        return [_message(answer.text)]
 
     async def finish(self, output: list[Any]) -> list[Any]:
         """Fire the hooks after the call; the items of the answer to go on with."""
@@ -860,32 +803,32 @@ class _ModelCall:
             output = self._output_of(answer)
         return list(await self.run.begin_calls(output, self._handoffs))
 
-    async def shown(self, event: Any) -> list[Any]:
+    async def visible(self, event: Any) -> list[Any]:
         """The events to pass on for one event of the model's stream."""
         if isinstance(event, api.ResponseCompletedEvent):
             return await self._completed(event)
         if isinstance(event, api.ResponseOutputItemDoneEvent):
-            self._done.append(event.item)
+            self._items.append(event.item)
         if getattr(event, "type", "") in ("response.incomplete", "response.failed"):
             # Hooks have not seen it whole, so that nobody sees any of it.
             whole = event.response and event.response.model_copy(update={"output": []})
             empty = event.model_copy(update={"response": whole})
             return [empty if self._holds_all else event]
         if self._holds_all or (self._holds_calls and _is_call(event)):
-            self._held.append(event)
+            self._held_events.append(event)
             return []
         return [event]
 
     async def _completed(self, event: api.ResponseCompletedEvent) -> list[Any]:
         response = event.response
         # Some services leave the items out of the last event.
-        before = response.output = list(response.output or self._done)
+        before = response.output = list(response.output or self._items)
         after = response.output = await self.finish(before)
         if self._is_rewritten:
             return list(_stream_of(response))
         if all(map(operator.is_, before, after)):
-            return [*self._held, event]
-        other_events = [item for item in self._held if not _is_call(item)]
+            return [*self._held_events, event]
+        other_events = [held for held in self._held_events if not _is_call(held)]
         return [*other_events, *filter(_is_call, _stream_of(response)), event]
 
 
@@ -896,14 +839,6 @@ def _is_call(event: Any) -> bool:
     return is_item or kind.startswith("response.function_call")
 
 
-def _response_with(output: Iterable[Any]) -> api.Response:
-    return api.Response.model_construct(
-        id=FAKE_RESPONSES_ID, created_at=0, model="", object="response",
-        output=list(output), parallel_tool_calls=True, tool_choice="auto", tools=[],
-        status="completed",
-    )  # fmt: skip
-
-
 def _message(text: str) -> Any:
     part = api.ResponseOutputText(text=text, type="output_text", annotations=[])
     return api.ResponseOutputMessage(
@@ -912,60 +847,67 @@ def _message(text: str) -> Any:
     )  # fmt: skip
 
 
+def _response_with(output: list[Any]) -> api.Response:
+    return api.Response.model_construct(
+        id=FAKE_RESPONSES_ID, created_at=0, model="", object="response",
+        output=output, parallel_tool_calls=True, tool_choice="auto", tools=[],
+        status="completed",
+    )  # fmt: skip
+
+
 def _stream_of(response: api.Response) -> Iterator[Any]:
     """The events of a stream that gives this response."""
-    events: list[Any] = []
+    numbers = itertools.count()
+
+    def event(kind: Any, name: str, **parts: Any) -> Any:
+        name, number = f"response.{name}", next(numbers)
+        return kind.model_construct(type=name, sequence_number=number, **parts)
+
     for at, item in enumerate(response.output):
-        place = {"output_index": at, "item": item}
-        events.append((api.ResponseOutputItemAddedEvent, "output_item.added", place))
+        place: dict[str, Any] = {"output_index": at, "item": item}
+        yield event(api.ResponseOutputItemAddedEvent, "output_item.added", **place)
         for index, part in enumerate(getattr(item, "content", None) or []):
-            where: dict[str, Any] = {"item_id": item.id, "output_index": at}
-            where |= {"content_index": index, "logprobs": []}
-            where["delta"] = getattr(part, "text", "")
-            events.append((api.ResponseTextDeltaEvent, "output_text.delta", where))
-        events.append((api.ResponseOutputItemDoneEvent, "output_item.done", place))
-    events.append((api.ResponseCompletedEvent, "completed", {"response": response}))
-    for number, (kind, name, parts_of_event) in enumerate(events):
-        yield kind.model_construct(
-            type=f"response.{name}", sequence_number=number, **parts_of_event
-        )
-
-
-# --- Runs with the hooks of the turn ---
+            yield event(
+                api.ResponseTextDeltaEvent,
+                "output_text.delta",
+                item_id=getattr(item, "id", None),
+                output_index=at,
+                content_index=index,
+                logprobs=[],
+                delta=getattr(part, "text", ""),
+            )
+        yield event(api.ResponseOutputItemDoneEvent, "output_item.done", **place)
+    yield event(api.ResponseCompletedEvent, "completed", response=response)
 
 
 class HooklineRunner:
     """Runs hooked agents as ``Runner`` does, with the hooks of the turn.
 
-    The starting agent, its input and all options are those of ``Runner``.
+    The starting agent, its input and all options are those of ``Runner``, by its names.
     """
 
     @classmethod
     async def run(
-        cls,
-        starting_agent: Agent[Any],
-        input: Any,  # noqa: A002  # as the SDK names it
-        **options: Any,
-    ) -> RunResult:
+        cls, starting_agent: Agent[Any], input: Any, **options: Any
+    ) -> sdk.RunResult:
         """Run an agent; the options are those of ``Runner.run``."""
         turn = _Turn(starting_agent, input, options)
         while await turn.goes_on():
             token = _current.set(turn.run)
             try:
-                turn.result = await Runner.run(turn.agent, turn.given, **turn.options)
-            except AgentsException as error:
+                turn.result = await sdk.Runner.run(
+                    turn.agent, turn.input, **turn.options
+                )
+            except sdk.AgentsException as error:
                 turn.result = turn.ended(error)
             finally:
                 _current.reset(token)
-        return cast("RunResult", turn.result)
+        return cast("sdk.RunResult", turn.result)
 
     @classmethod
     def run_sync(
-        cls,
-        starting_agent: Agent[Any],
-        input: Any,  # noqa: A002  # as the SDK names it
-        **options: Any,
-    ) -> RunResult:
+        cls, starting_agent: Agent[Any], input: Any, **options: Any
+    ) -> sdk.RunResult:
         """Run an agent from plain code; the options are those of ``Runner.run``."""
         try:
             asyncio.get_running_loop()
@@ -976,20 +918,19 @@ class HooklineRunner:
         turn = _Turn(starting_agent, input, options)
         while turn.hooks.session.run_sync(turn.goes_on()):
             try:
-                turn.result = Runner.run_sync(turn.agent, turn.given, **turn.options)
-            except AgentsException as error:
+                turn.result = sdk.Runner.run_sync(
+                    turn.agent, turn.input, **turn.options
+                )
+            except sdk.AgentsException as error:
                 turn.result = turn.ended(error)
-        return cast("RunResult", turn.result)
+        return cast("sdk.RunResult", turn.result)
 
     @classmethod
     def run_streamed(
-        cls,
-        starting_agent: Agent[Any],
-        input: Any,  # noqa: A002  # as the SDK names it
-        **options: Any,
-    ) -> RunResultStreaming:
+        cls, starting_agent: Agent[Any], input: Any, **options: Any
+    ) -> sdk.RunResultStreaming:
         """Run an agent while ``stream_events()`` of the result is read."""
-        streamed: _Streamed = _result(
+        result: _Streamed = _result(
             _Streamed,
             input=input if isinstance(input, str | list) else [],
             context_wrapper=_wrapped(options.get("context")),
@@ -999,8 +940,8 @@ class HooklineRunner:
             trace=None,
             _current_agent_output_schema=None,
         )
-        streamed.__dict__["hookline_turn"] = _Turn(starting_agent, input, options)
-        return streamed
+        result.__dict__["hookline_turn"] = _Turn(starting_agent, input, options)
+        return result
 
 
 class _Turn:
@@ -1008,67 +949,71 @@ class _Turn:
 
     def __init__(self, agent: Any, run_input: Any, options: dict[str, Any]) -> None:
         if not isinstance(agent, _HookedAgent):
-            raise UserError(
+            raise sdk.UserError(
                 "HooklineRunner runs hooked agents: hooked_agent(agent, config)"
             )
         self.agent: Any = agent
-        self.hooks, self.given, self.options = agent.hookline, run_input, options
+        self.hooks, self.input, self.options = agent.hookline, run_input, options
         self.run: _Run | None = None
         self.result: Any = None
 
     async def goes_on(self) -> bool:
         """Fire the hooks of the turn; whether the SDK shall run the agent (again)."""
-        if self.run is None:
-            return await self._begin()
         run, result = self.run, self.result
+        if run is None:
+            return await self._begin()
         if run.end_reason is not None:
             result.final_output = run.end_reason
-            return False
-        if result.interruptions or getattr(result, "is_cancelled", False):
-            return False
-        for judge in (*reversed(run.taken_over), cast("HookedTurn", run.run)):
-            rejection = await judge.finish(_answer_of(result))
-            if judge.refused:
-                result.final_output = judge.reason
-                return False
-            if rejection is not None:
-                await self._continue(rejection, clear=judge.clear_context)
-                return True
+        elif not result.interruptions and not getattr(result, "is_cancelled", False):
+            for turn in (*reversed(run.successors), cast("HookedTurn", run.hooked)):
+                rejection = await turn.finish(_answer_of(result))
+                if turn.refused:
+                    result.final_output = turn.reason
+                    return False
+                if rejection is not None:
+                    await self._continue(rejection, clear=turn.clear_context)
+                    return True
         return False
 
     async def _begin(self) -> bool:
-        config = self.hooks.guard(self.options.get("run_config"))
-        self.options = self.options | {"run_config": config}
-        session, run_input = self.hooks.session_for(self.options), self.given
+        """Fire BeforeAgent, or go on with the turn of a state from some process."""
+        options = self.options
+        options |= {"run_config": self.hooks.guard(options.get("run_config"))}
+        try:
+            memory_id = getattr(options.get("session"), "session_id", None)
+        except ValueError:  # OpenAI's own have an id after their first request
+            memory_id = None
+        group_id = options["run_config"].group_id
+        conversation_id = options.get("conversation_id") or memory_id or group_id
+        session = self.hooks.session
+        if conversation_id:
+            session = session.view(conversation_id)
+        run_input = self.input
         if isinstance(run_input, sdk.RunState):
-            return self._resume(session, getattr(run_input, "_context", None))
-        turn = await session.begin_turn(_prompt_of(run_input))
-        self.run, context = _Run(session, turn), _wrapped(self.options.get("context"))
-        if turn.refused:
-            # The prompt is in no history.
-            before = (
-                run_input[: _prompt_at(run_input)]
-                if isinstance(run_input, list)
-                else []
-            )
-            parts = {"context_wrapper": context, "input": before}
-            parts |= {"final_output": turn.reason, "_last_agent": self.agent}
-            self.result = _result(RunResult, **parts)
-            return False
-        if turn.additions and isinstance(run_input, list):
-            self.given = [*run_input, _user_item(joined(turn.additions))]
-        elif turn.additions:
-            self.given = turn.prompt
-        context.__dict__["hookline_run"] = self.run
-        self.options |= {"context": context}
-        return True
-
-    def _resume(self, session: Session, context: Any) -> bool:
-        """Go on with the turn of a state, possibly from another process."""
-        self.run = _run_of(context)
-        if self.run is None or self.run.is_plain:
-            prompt = _prompt_of(getattr(self.given, "_original_input", ""))
-            self.run = _Run(session, HookedTurn(session, prompt))
+            context = getattr(run_input, "_context", None)
+            self.run = _run_of(context)
+            if self.run is None or self.run.is_plain:
+                prompt = _prompt_of(getattr(run_input, "_original_input", ""))
+                self.run = _Run(session, HookedTurn(session, prompt))
+        else:
+            turn = await session.begin_turn(_prompt_of(run_input))
+            self.run = _Run(session, turn)
+            context = options["context"] = _wrapped(options.get("context"))
+            if turn.refused:
+                is_text = isinstance(run_input, str)
+                self.result = _result(
+                    sdk.RunResult,
+                    context_wrapper=context,
+                    # The prompt is in no history.
+                    input=[] if is_text else run_input[: _prompt_at(run_input)],
+                    final_output=turn.reason,
+                    _last_agent=self.agent,
+                )
+                return False
+            if turn.additions and isinstance(run_input, list):
+                self.input = [*run_input, _user_item(joined(turn.additions))]
+            elif turn.additions:
+                self.input = turn.prompt
         if context is not None:
             context.__dict__["hookline_run"] = self.run
         return True
@@ -1076,29 +1021,28 @@ class _Turn:
     async def _continue(self, message: str, *, clear: bool) -> None:
         """Go on with a message after an answer."""
         result, options = self.result, self.options
-        self.agent, self.given = result.last_agent, [_user_item(message)]
+        self.agent, self.input = result.last_agent, [_user_item(message)]
         memory = options.get("session")
         chains = ("previous_response_id", "auto_previous_response_id")
+        options["context"] = result.context_wrapper
         if clear:
-            options |= {"previous_response_id": None}
+            options["previous_response_id"] = None
             if memory is not None:
                 await memory.clear_session()
         elif any(options.get(name) for name in chains):
-            options |= {"previous_response_id": result.last_response_id}
+            options["previous_response_id"] = result.last_response_id
         elif not memory and not options.get("conversation_id"):
-            self.given = [*result.to_input_list(), *self.given]
-        self.options = options | {"context": result.context_wrapper}
+            self.input = [*result.to_input_list(), *self.input]
 
-    def ended(self, error: AgentsException) -> RunResult:
+    def ended(self, error: sdk.AgentsException) -> sdk.RunResult:
         """The result of a run that a hook ended; other errors are raised again."""
         data = error.run_data
         if self.run is None or self.run.end_reason is None or data is None:
             raise error
         names = {field.name for field in fields(data)} & {*_RESULT_FIELDS}
         parts = {name: getattr(data, name) for name in names}
-        return cast(
-            "RunResult", _result(RunResult, **parts, _last_agent=data.last_agent)
-        )
+        result = _result(sdk.RunResult, **parts, _last_agent=data.last_agent)
+        return cast("sdk.RunResult", result)
 
 
 _RESULT_FIELDS = [field.name for field in fields(RunResultBase) if field.init]
@@ -1122,7 +1066,7 @@ def _answer_of(result: Any) -> str:
     return sdk.ItemHelpers.text_message_outputs(result.new_items[-1:]) or str(output)
 
 
-class _Streamed(RunResultStreaming):
+class _Streamed(sdk.RunResultStreaming):
     """A turn that runs while its events are read.
 
     It has the fields of the SDK's own result of the present attempt.
@@ -1137,14 +1081,14 @@ class _Streamed(RunResultStreaming):
         """The events of all attempts; reading them is what runs the turn."""
         turn: Any = self.__dict__.pop("hookline_turn", None)
         while turn is not None and not self.is_cancelled and await turn.goes_on():
-            inner = Runner.run_streamed(turn.agent, turn.given, **turn.options)
+            inner = sdk.Runner.run_streamed(turn.agent, turn.input, **turn.options)
             # A result lets go of its agents when it is collected: keep this one.
             inner.__dict__["hookline_inner"] = inner
             self.__dict__, turn.result = inner.__dict__, self
             try:
                 async for event in super().stream_events():
                     yield event
-            except AgentsException as error:
+            except sdk.AgentsException as error:
                 turn.ended(error)
         self.is_complete = True
         if turn is not None and turn.result not in (None, self):
