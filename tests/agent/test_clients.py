@@ -177,10 +177,9 @@ class BreakingHandler(QuietHandler[ThreadedServer]):
 async def test_streams_that_are_cut_show_nothing(api: str, kind: str) -> None:
     hooks = RecordedHooks({"AfterModel": None})
     events: list[Any] = []
-    broken = (httpx2.RemoteProtocolError, openai.APIConnectionError)
     with ThreadedServer(BreakingHandler) as server:
         async with hooks.config, closing_client(made(api, kind, server)) as client:
-            with pytest.raises(broken):  # openai reads it at once, anthropic later
+            with pytest.raises(httpx2.RemoteProtocolError):
                 await read_into(events, api, hooked(client, hooks.config))
     assert (events, hooks.names) == ([], [])
 
@@ -330,8 +329,6 @@ async def test_copies_of_a_hooked_client_are_hooked(
                     assert await text_of(api, client) == "one *** word"
                     with pytest.raises(UnhookedCallError):
                         client.post("/novelties", cast_to=object)
-                    with pytest.raises(UnhookedCallError):
-                        client._client.post(f"{model_server.url}/v1/chat/completions")
 
 
 def test_a_copy_keeps_credentials(model_server: ScriptedServer) -> None:

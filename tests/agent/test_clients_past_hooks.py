@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from anthropic import APIConnectionError, Omit, beta_tool
+from anthropic import Omit, beta_tool
 from anthropic.resources.beta.messages.messages import Messages as BetaMessages
 from google import genai
 from google.genai import types
@@ -20,9 +18,7 @@ from hookline import Config
 from hookline.agent import hooked
 from hookline.errors import UnhookedCallError, UnseenResponseError
 from hookline.testing.modelapi import Answer
-from tests.support.client_requests import RecordingTransport, listening
 from tests.support.model_calls import (
-    CHAT,
     MESSAGES,
     WAYS,
     ScriptedServer,
@@ -61,39 +57,6 @@ async def test_what_a_middleware_has_parsed_is_not_shown(
             with subtests.test(way):
                 shown = await WAYS["anthropic"][way](client)
                 assert (shown.text, "secret" in shown) == ("one *** word", False)
-
-
-def test_another_address_does_not_make_a_model_call_harmless(
-    model_server: ScriptedServer,
-) -> None:
-    model_server.answers()
-    hooks = RecordedHooks({"BeforeModel": DENY})
-    with hooked(client_of("anthropic", model_server), hooks.config) as client:
-        other = client.with_options(base_url=f"{model_server.url}/v1/messages?x=")
-        with pytest.raises(APIConnectionError) as refused:
-            other.post("/v1/files", body=MESSAGES, cast_to=object)
-    assert isinstance(refused.value.__cause__, UnhookedCallError)
-    assert not model_server.requests
-
-
-def test_a_middleware_does_not_make_a_harmless_request_a_model_call(
-    model_server: ScriptedServer,
-) -> None:
-    def asks(request: Any, go_on: Any) -> Any:
-        request.options.url, request.options.method = "/v1/messages", "post"
-        request.options.json_data = MESSAGES
-        return go_on(request)
-
-    model_server.answers()
-    hooks = RecordedHooks({"BeforeModel": DENY})
-    plain = client_of("anthropic", model_server, middleware=[asks])
-    with (
-        hooked(plain, hooks.config) as client,
-        pytest.raises(APIConnectionError) as refused,
-    ):
-        client.models.list()
-    assert isinstance(refused.value.__cause__, UnhookedCallError)
-    assert not model_server.requests
 
 
 def test_a_middleware_can_neither_answer_a_blocked_call_nor_hide_its_answer(
@@ -150,74 +113,6 @@ def test_a_runner_that_does_not_say_what_it_is_runs_no_tool(
         with pytest.raises(UnhookedCallError, match="tool_runner"):
             runner.until_done()
     assert not ran
-
-
-async def test_what_is_left_running_after_a_call_passes_nothing(
-    model_server: ScriptedServer,
-) -> None:
-    left: list[asyncio.Task[Any]] = []
-    is_over = asyncio.Event()
-
-    async def later() -> None:
-        await is_over.wait()
-        await client._client.post(f"{model_server.url}/v1/messages", json=MESSAGES)
-
-    async def leaves(request: Any, go_on: Any) -> Any:
-        left.append(asyncio.create_task(later()))
-        return await go_on(request)
-
-    model_server.answers("one")
-    hooks = RecordedHooks({"BeforeModel": None})
-    plain = client_of("anthropic", model_server, "async", middleware=[leaves])
-    async with hooks.config, closing_client(plain):
-        client = hooked(plain, hooks.config)
-        await client.messages.create(**MESSAGES)
-        is_over.set()
-        with pytest.raises(UnhookedCallError):
-            await left[0]
-    assert len(model_server.requests) == 1
-
-
-async def test_a_request_beside_a_model_call_is_no_part_of_it() -> None:
-    """Neither in its context, nor in a task that was started there."""
-    transport, going_on = RecordingTransport(), asyncio.Event()
-    refused: list[bool] = []
-
-    async def post() -> None:
-        with pytest.raises(UnhookedCallError):
-            await client._client.post("http://local/v1/chat/completions", json=CHAT)
-        refused.append(True)
-
-    async def later() -> None:
-        await going_on.wait()
-        await post()
-
-    async def key() -> str:
-        tasks.append(asyncio.create_task(later()))
-        await post()
-        return "k"
-
-    tasks: list[asyncio.Task[None]] = []
-    plain = transport.client(openai.AsyncOpenAI).with_options(api_key=key)
-    client = hooked(plain, listening())
-    await client.chat.completions.create(**CHAT)
-    going_on.set()
-    await asyncio.gather(*tasks)
-    assert len(refused) == 2
-    assert transport.sent == ["POST /v1/chat/completions"]
-
-
-@pytest.mark.parametrize("kind", [openai.OpenAI, anthropic.Anthropic])
-def test_a_request_that_was_sent_is_not_sent_again_without_hooks(kind: Any) -> None:
-    transport = RecordingTransport()
-    client = hooked(transport.client(kind), listening())
-    if kind is openai.OpenAI:
-        raw = client.chat.completions.with_raw_response.create(**CHAT)
-    else:
-        raw = client.messages.with_raw_response.create(**MESSAGES)
-    with pytest.raises(UnhookedCallError):
-        client._client.send(raw.http_request)
-    assert len(transport.sent) == 1
 
 
 # --- google-genai: what it offers beside its hooks ------------------------------------

@@ -18,7 +18,6 @@ from openai._resource import SyncAPIResource
 from hookline.agent import hooked
 from hookline.errors import UnhookedCallError
 from tests.support.client_requests import RecordingTransport, listening
-from tests.support.model_calls import CHAT
 
 
 def test_azure_web_sockets_are_refused() -> None:
@@ -59,8 +58,6 @@ def _by_request(client: openai.OpenAI) -> Any:
 
 DIRECT: dict[str, Callable[[Any], Any]] = {
     "request": _by_request,
-    "HTTP stream": lambda c: c._client.stream("POST", "http://l/x").__enter__(),
-    "HTTP client of a copy": lambda c: c.copy()._client.post("http://local/v1/x"),
     "files": lambda c: c.post(
         "/chat/completions", cast_to=object, body={}, files={"f": b""}
     ),
@@ -89,12 +86,8 @@ def test_direct_requests_are_refused(name: str) -> None:
 async def test_async_clients_refuse_direct_requests(kind: Any) -> None:
     transport = RecordingTransport()
     client = hooked(transport.client(kind), listening())
-    with pytest.raises(UnhookedCallError, match=r"POST /v1/chat/completions"):
-        await client._client.post("http://local/v1/chat/completions", json=CHAT)
-    with pytest.raises(UnhookedCallError, match="GET /"):
-        await client.with_options(timeout=3)._client.get("http://local/")
     with pytest.raises(UnhookedCallError, match="POST /novelties"):
-        await client.post("/novelties", cast_to=object)
+        await client.with_options(timeout=3).post("/novelties", cast_to=object)
     assert transport.sent == []
 
 

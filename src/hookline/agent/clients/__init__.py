@@ -6,7 +6,7 @@ Each SDK has a module of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeVar, cast
 
@@ -66,7 +66,6 @@ class ClientHooks:
     confirm: Confirm | None = None
     on_stop: Callable[[str], None] | None = None
     stream_mode: StreamMode | str = StreamMode.BUFFER
-    _warned: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.buffering = StreamBuffering(self.session, StreamMode(self.stream_mode))
@@ -80,9 +79,3 @@ class ClientHooks:
         why = "a hook stopped the agent" if is_stopped else "hooks do not allow them"
         dropped = ", ".join(names)
         logger.warning("dropped tool calls from an answer: %s (%s)", why, dropped)
-
-    def warn(self, message: str) -> None:
-        """Log a warning once."""
-        if message not in self._warned:
-            self._warned.add(message)
-            logger.warning("%s", message)

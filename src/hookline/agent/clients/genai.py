@@ -59,7 +59,7 @@ def hooked_genai(client: Client, hooks: ClientHooks) -> Client:
 
 def _warn_about(hooks: ClientHooks, name: str) -> None:
     """Warn once about a part of the client that does not pass the hooks."""
-    hooks.warn(
+    hooks.session.warn_once(
         f"client.{name} calls models without hooks: only generate_content, "
         "generate_content_stream and chats pass them"
     )
@@ -194,7 +194,7 @@ class GenAICall:
         if tools is None:
             return config
         if any(get(tool, "mcp_servers", "mcpServers") for tool in tools):
-            self.hooks.warn(
+            self.hooks.session.warn_once(
                 "tools of mcp_servers are called without tool hooks: "
                 "pass an MCP session instead"
             )

@@ -1,8 +1,10 @@
-"""Pass the HTTP requests of an SDK's client through the hooks (decision 0114).
+"""Model calls of the clients of openai and anthropic pass the hooks in ``request()``.
 
-Hooks run before a model call once for all its retries. The SDK gets what hooks left of
-the response, so that none of its helpers reads anything else. What is neither a model
-call nor known to call no model is refused.
+Everything that these SDKs send goes through the client's ``request()``: resources,
+helpers, pages, raw responses and ``client.post``. There each request is a model call
+that passes its hooks, is known to be none, or is refused (decision 0115). Hooks read
+and change JSON, once for all retries; the SDK then parses what they left, so that no
+type, event or snapshot holds anything else.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextvars import ContextVar
-from datetime import datetime, timedelta
-from functools import lru_cache, partial
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Iterator
+from copy import copy
+from datetime import timedelta
+from functools import cached_property, lru_cache, partial
+from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -22,13 +24,32 @@ from msgspec import Struct
 from hookline._internal.log import logger
 from hookline.agent.decorator import Waiting, run_to_end
 from hookline.agent.model_calls import HookedModelCall
-from hookline.errors import TranslationError, UnhookedCallError, UnseenResponseError
+from hookline.agent.turn import HookedRun
+from hookline.errors import (
+    TranslationError,
+    UnhookedCallError,
+    UnknownClientError,
+    UnseenResponseError,
+)
 from hookline.protocol.events import HookEventName
 from hookline.translators.shape import HookTranslator
 
 from . import ClientHooks
 
 Body = dict[str, Any]
+Events = tuple[HookEventName, ...]
+
+AFTER_MODEL = HookEventName.AfterModel
+MODEL_EVENTS: Events = (
+    HookEventName.BeforeToolSelection,
+    HookEventName.BeforeModel,
+    AFTER_MODEL,
+)
+_RAW_HEADER = "X-Stainless-Raw-Response"
+_JSON, _EVENT_STREAM = "application/json", "text/event-stream"
+_OF_THE_BODY = (
+    *("content-encoding", "content-length", "content-type", "transfer-encoding"),
+)
 
 
 class ModelApi(Protocol):
@@ -42,12 +63,21 @@ class ModelApi(Protocol):
         """An option of the request that keeps the answer from AfterModel hooks."""
         return None
 
+    def body(self, request: Any) -> Body:
+        """The request that hooks left, as the body that is sent."""
+        return dict(request)
+
     def refusal(self, body: Body, reason: str) -> Body:
         """The empty answer to a call that hooks refused."""
 
-    def whole(self, events: list[Body]) -> Body:
-        """The answer that the events of a stream add up to."""
-        return dict(plain(self.translator.assemble_response(events)))
+    def is_read(self, event: Any) -> bool:
+        """Whether the SDK reads a server-sent event."""
+        return True
+
+    def failure(self, event: Any, body: Body | None) -> str | None:
+        """The event to show if the SDK raises an error for it, without an answer."""
+        error = body and body.get("error")
+        return server_sent(json.dumps({"error": error})) if error else None
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
         """Whether the events say nothing but what the whole answer says."""
@@ -65,216 +95,260 @@ class ModelApi(Protocol):
         """The answer without calls of other tools, and the names of those."""
 
 
+class Hidden(Struct, frozen=True):
+    """Requests that some hooks would have to see and cannot."""
+
+    pattern: str
+    """Of a method and a path."""
+    events: Events
+    why: str
+
+
 class Endpoints(Struct, frozen=True):
-    """What a client may send: model calls, and requests that call no model."""
+    """What a client may send; the patterns are of a method and a path."""
 
     models: tuple[tuple[str, ModelApi], ...]
-    """Patterns of paths, each with its API."""
     harmless: tuple[str, ...]
-    """Patterns of a method and a path; what matches none of them is refused."""
-    why: str
-    """Why the others are refused."""
+    """They neither send anything to a model nor show what one has said."""
+    hidden: tuple[Hidden, ...]
+    """The rest; the last pattern matches everything."""
 
-    def api(self, method: str, path: str) -> ModelApi | None:
-        """The API of a model call."""
-        found = (api for pattern, api in self.models if re.search(pattern, path))
-        return next(found, None) if method == "POST" else None
+    def api(self, target: str) -> ModelApi | None:
+        """The API of a model call; None for another request."""
+        apis = (api for p, api in self.models if re.fullmatch(p, target))
+        return next(apis, None)
 
-    def is_harmless(self, method: str, path: str) -> bool:
-        """Whether a request is known to call no model."""
-        if _OTHER_SPELLING.search(path):
-            return False
-        return any(re.fullmatch(known, f"{method} {path}") for known in self.harmless)
+    def hidden_from_hooks(self, target: str) -> Hidden | None:
+        """What hooks cannot see of another request; None if it is harmless."""
+        is_plain = _OTHER_SPELLING.search(target) is None
+        if is_plain and any(re.fullmatch(p, target) for p in self.harmless):
+            return None
+        return next(h for h in self.hidden if re.fullmatch(h.pattern, target))
 
 
 # Dots and slashes that make it another path than it seems to be.
-_OTHER_SPELLING = re.compile(r"/\.\.?(/|$)|%2[ef]", re.IGNORECASE)
-_AFTER_MODEL = HookEventName.AfterModel
-_MODEL_EVENTS: tuple[HookEventName, ...] = (
-    HookEventName.BeforeToolSelection,
-    HookEventName.BeforeModel,
-    _AFTER_MODEL,
-)
-current: ContextVar[ModelRequest | None] = ContextVar(
-    "hookline_model_request", default=None
-)
-"""The model call that the SDK is sending; set around its ``request``."""
-_PERMIT = "hookline.permit"
+_OTHER_SPELLING = re.compile(r"/\.\.?(/|$)|%2[ef]|\\", re.IGNORECASE)
 
 
-class _Permit:
-    """Lets one request of a model call out, once."""
+class ClientRequests:
+    """What one hooked client sends; ``run`` is that of a helper that loops."""
 
-    def __init__(self, model_request: Any) -> None:
-        self.owner: HttpHooks | None = model_request.owner
-        self.model_request: Any = model_request
-
-
-def permitted(request: Any) -> Any:
-    """A request that the SDK has built; only those of its model calls go out.
-
-    Others that are sent meanwhile, in the same context or a task with a copy of it,
-    have no permit.
-    """
-    if (model_request := current.get()) is not None:
-        request.extensions[_PERMIT] = _Permit(model_request)
-    return request
-
-
-class HttpHooks:
-    """The hooks of one client, around what it sends."""
+    endpoints: ClassVar[Endpoints]
+    sse_decoder: ClassVar[Any]
+    """The SDK's reader of plain server-sent events."""
 
     def __init__(
-        self, hooks: ClientHooks, endpoints: Endpoints, *, is_async: bool
+        self, hooks: ClientHooks, *, is_async: bool, run: HookedRun | None = None
     ) -> None:
         self.hooks = hooks
         self.session = hooks.session
-        self.endpoints = endpoints
         self.wait = Waiting(hooks.session, is_async=is_async)
+        self.run = run
 
-    async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
-        """Fire the hooks before a model call; gives the options to send."""
-        method, path = options.method.upper(), urlsplit(options.url).path
-        api = self.endpoints.api(method, path)
+    async def request(
+        self, client: Any, send: Any, cast_to: Any, options: Any, **given: Any
+    ) -> Any:
+        """Send one request as its hooks allow; ``send`` is the SDK's ``request()``."""
+        target = f"{options.method.upper()} /{urlsplit(options.url).path.lstrip('/')}"
+        api = self.endpoints.api(target)
         if api is None:
-            await self.check(method, path)
-            return None, options
-        call = await self.wait.hooks(self._begin(api, options, f"{method} {path}"))
-        if call is None:
-            return None, options
-        new = {"json_data": call.request, "extra_json": None, "content": None}
-        is_stream = call.given.get("stream") is True
-        request = ModelRequest(self, api, call, is_stream=is_stream)
-        return request, options.model_copy(update=new)
+            if hidden := self.endpoints.hidden_from_hooks(target):
+                await self.refuse(target, hidden.events, hidden.why)
+            return await self.wait.value(send(cast_to, options, **given))
 
-    async def _begin(
-        self, api: ModelApi, options: Any, what: str
-    ) -> HookedModelCall | None:
-        listening = await self._listening(_MODEL_EVENTS)
-        if not listening:
-            return None
-        body = _body_of(options)
-        if body is None:
-            raise UnhookedCallError(what, "its body is not a JSON object", listening)
-        run = self.hooks.begin_run()
-        call = await run.begin_model(body, translator=api.translator)
-        is_judged = call.allowed_names is not None or _AFTER_MODEL in listening
+        listening = await self.wait.hooks(self.listening(MODEL_EVENTS))
+        options = await self.prepared(client, target, options, listening)
+        if not listening and self.run is None:
+            return await self.wait.value(send(cast_to, options, **given))
+        body = options.json_data
+        if not isinstance(body, dict) or options.content is not None or options.files:
+            await self.refuse(target, MODEL_EVENTS, "its body is not a JSON object")
+            return await self.wait.value(send(cast_to, options, **given))
+
+        run = self.run or self.hooks.begin_run()
+        begin = run.begin_model(body, translator=api.translator)
+        call = await self.wait.hooks(begin)
+        is_judged = call.allowed_names is not None or AFTER_MODEL in listening
         if is_judged and (option := api.unseen_option(body)) is not None:
             raise UnseenResponseError(option)
-        return call
+        is_stream = bool(body.get("stream") or given.get("stream"))
+        model_request = ModelRequest(self, api, call, client, is_stream=is_stream)
 
-    async def check(self, method: str, path: str) -> None:
-        """Refuse a request that hooks would have to see, and cannot."""
-        if self.endpoints.is_harmless(method, path):
-            return
-        why, events = self.endpoints.why, _MODEL_EVENTS
-        if method == "GET":
-            why = "it may return what hooks took out of an answer"
-            events = (HookEventName.BeforeToolSelection, _AFTER_MODEL)
-        if found := await self.wait.hooks(self._listening(events)):
-            raise UnhookedCallError(f"{method} {path}", why, found)
+        # With this header the SDK returns the raw response, to be parsed afterwards.
+        wants_raw = _wants_raw(cast_to, options, given)
+        options.headers = {_RAW_HEADER: "raw", **(options.headers or {})}
+        if call.request is not body:
+            options.json_data = api.body(call.request)
+        if call.refused:
+            given = {"stream": False, "stream_cls": None, **given}
+            unsent = model_request.unsent(options)
+            process = model_request.reader._process_response  # noqa: SLF001 - makes every response
+            response = await self.wait.value(
+                process(cast_to=cast_to, options=options, response=unsent, **given)
+            )
+        else:
+            response = await self.wait.value(send(cast_to, options, **given))
+            response = await model_request.after_hooks(response, target)
+        if wants_raw or not hasattr(response, "http_response"):
+            return response
+        return await self.wait.value(response.parse())
 
-    def check_socket(self) -> None:
-        """Refuse a web socket."""
-        if found := self.session.run_sync(self._listening(_MODEL_EVENTS)):
-            raise UnhookedCallError("a web socket", "it is no HTTP request", found)
+    async def prepared(
+        self, client: Any, target: str, options: Any, listening: list[HookEventName]
+    ) -> Any:
+        """A copy of the options of a model call, with the whole body as JSON data."""
+        raise NotImplementedError
 
-    async def _listening(self, events: Iterable[HookEventName]) -> list[HookEventName]:
+    async def refuse(self, target: str, events: Events, why: str) -> None:
+        """Refuse what hooks would have to see and cannot, if there are such hooks."""
+        if listening := await self.wait.hooks(self.listening(events)):
+            raise UnhookedCallError(target, why, listening)
+
+    def refuse_socket(self) -> None:
+        """Refuse a web socket, from plain code of any client."""
+        if listening := self.session.run_sync(self.listening(MODEL_EVENTS)):
+            raise UnhookedCallError("a web socket", "it is no HTTP request", listening)
+
+    async def listening(self, events: Events) -> list[HookEventName]:
         """Those of some events that have hooks."""
         return [event for event in events if await self.session.has_hooks(event)]
 
-    def guarded(self, send: Any, request: Any, *, stream: bool, **more: Any) -> Any:
-        """Send a request with a function of the SDK; gives a coroutine if that does."""
-        work = self.send(request, partial(send, **more), stream=stream)
-        return work if self.wait.is_async else run_to_end(work)
 
-    async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
-        """Send a request of the client's; ``send`` is the SDK's own function."""
-        permit = request.extensions.get(_PERMIT)
-        if not isinstance(permit, _Permit) or permit.owner is not self:
-            await self.check(request.method.upper(), request.url.path)
-        elif permit.model_request is not None:
-            model_request, permit.model_request = permit.model_request, None
-            try:
-                return await self.exchange(model_request, request, send, stream=stream)
-            finally:
-                permit.owner = None  # nobody can send it again without hooks
-        return await self.wait.value(send(request, stream=stream))
-
-    async def exchange(
-        self, model_request: ModelRequest, request: Any, send: Any, *, stream: bool
-    ) -> Any:
-        """Send the request of a model call, and answer with what hooks left."""
-        call = model_request.call
-        if call.refused:
-            answer = model_request.refusal()
-            return _response(request, None, answer, stream=stream)
-        response = await self.wait.value(send(request, stream=stream))
-        if not response.is_success:
-            return response
-        # The SDK reads what it asked for, whatever the service calls it.
-        kind = str(response.headers.get("content-type", ""))
-        is_stream = model_request.is_stream or kind.startswith(_EVENT_STREAM)
-        if call.allowed_names is None:
-            if not await self.wait.hooks(self.session.has_hooks(_AFTER_MODEL)):
-                return response
-            # What the SDK asked for whole has been read: nobody would listen.
-            can_listen = is_stream and not response.is_stream_consumed
-            if can_listen and not await self.wait.hooks(
-                self.hooks.buffering.is_needed()
-            ):
-                model_request.listen(response)
-                return response
-        read = response.aread if self.wait.is_async else response.read
-        content = bytes(await self.wait.value(read()))
-        answer = await model_request.answer(content, is_stream=is_stream)
-        if answer is content and not stream:
-            return response
-        return _response(request, response, answer, stream=stream)
+def _wants_raw(cast_to: Any, options: Any, given: dict[str, Any]) -> bool:
+    """Whether the caller wants the response itself."""
+    if _RAW_HEADER in (options.headers or {}):
+        return True
+    kind = getattr(cast_to, "__origin__", cast_to)
+    is_wrapper = isinstance(kind, type) and hasattr(kind, "http_request")
+    return is_wrapper and not given.get("stream")
 
 
 class ModelRequest:
     """One model call of a client, with all its retries."""
 
     def __init__(
-        self, owner: HttpHooks, api: ModelApi, call: HookedModelCall, *, is_stream: bool
+        self,
+        requests: ClientRequests,
+        api: ModelApi,
+        call: HookedModelCall,
+        client: Any,
+        *,
+        is_stream: bool,
     ) -> None:
-        self.owner = owner
-        self.api = api
-        self.call = call
-        self.is_stream = is_stream
+        self._requests = requests
+        self._wait = requests.wait
+        self._api = api
+        self._call = call
+        self._client = client
+        self._is_stream = is_stream
 
-    def refusal(self) -> bytes:
-        """The answer in place of the model's."""
-        empty = self.api.refusal(self.call.given, self.call.reason or "")
-        whole = plain(self.call.response)
-        if whole is None:
-            whole = empty
-        elif isinstance(whole, dict):
-            whole = {**whole, "id": empty["id"], "model": empty["model"]}
-        return self._encoded(whole, is_stream=self.is_stream)
+    @cached_property
+    def reader(self) -> Any:
+        """The client as the SDK needs it to read what hooks have written."""
+        reader = object.__new__(type(self._client))
+        vars(reader).update(vars(self._client))
+        # That of Bedrock reads frames of its own.
+        reader._make_sse_decoder = self._requests.sse_decoder
+        return reader
 
-    async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
+    def unsent(self, options: Any) -> Any:
+        """The HTTP response in place of the model's."""
+        body, answer = self._call.given, plain(self._call.response)
+        empty = self._api.refusal(body, self._call.reason or "")
+        if answer is None:
+            answer = empty
+        elif isinstance(answer, dict):
+            answer = {**answer, "id": empty["id"], "model": empty["model"]}
+        module = _http_module(self._client._client)  # noqa: SLF001 - the SDK's name
+        url = self._client._prepare_url(options.url)  # noqa: SLF001 - same
+        raw = {_RAW_HEADER: options.headers[_RAW_HEADER]}
+        request = module.Request("POST", url, headers=raw)
+        return _response(module.Response(200, request=request), self._encoded(answer))
+
+    async def after_hooks(self, response: Any, target: str) -> Any:
+        """The SDK's response with what hooks left of the answer."""
+        has_after_model = self._requests.session.has_hooks(AFTER_MODEL)
+        is_restricted = self._call.allowed_names is not None
+        if not await self._wait.hooks(has_after_model) and not is_restricted:
+            return response
+        http = getattr(response, "http_response", response)
+        if not hasattr(http, "is_stream_consumed"):
+            # A middleware of the client answered with a value of its own.
+            if not hasattr(response, "to_dict"):
+                why = "a middleware gave a stream of its own"
+                await self._requests.refuse(target, (AFTER_MODEL,), why)
+                return response
+            return (await self._wait.hooks(self._call.finish(response))).response
+
+        # The SDK reads what it asked for, whatever the service calls it.
+        kind = http.headers.get("content-type", "").lower()
+        self._is_stream |= kind.startswith(_EVENT_STREAM)
+        # What the SDK asked for whole has been read: nobody would listen.
+        can_listen = self._is_stream and not http.is_stream_consumed
+        is_needed = self._requests.hooks.buffering.is_needed
+        if can_listen and not (is_restricted or await self._wait.hooks(is_needed())):
+            tee = _tee_class(_http_module(http))
+            http.stream = tee(http.stream, partial(self._ended, http))
+            return response
+        read = http.aread if self._wait.is_async else http.read
+        content = bytes(await self._wait.value(read()))
+        left = await self._answer(content)
+        if left is content:
+            return response
+        changed = _response(http, left)
+        if http is response:
+            return changed
+        copied = copy(response)
+        # It remembers what it has parsed.
+        fields = {"_client": self.reader, "_parsed_by_type": {}}
+        vars(copied).update(fields, http_response=changed)
+        return copied
+
+    async def _answer(self, content: bytes) -> bytes:
         """What hooks left of an answer; the same object if they changed nothing."""
-        events, shown = read_events(content) if is_stream else ([], content)
-        if problems := [e["error"] for e in events if e.get("error")]:
+        events, shown, failure = self._read(content)
+        if failure is not None:
             # The stream was aborted: no hook has seen what came before.
-            return server_sent({"error": problems[0]}).encode()
+            return failure.encode()
         whole = self._whole(content, events)
-        outcome = await self.owner.wait.hooks(self.call.finish(whole))
+        outcome = await self._wait.hooks(self._call.finish(whole))
         left, is_stopped = plain(outcome.response), outcome.stop_reason is not None
-        if isinstance(left, dict):
+        # A run refuses calls of tools that are not allowed, and tells the model.
+        if self._requests.run is None:
             left = self._without_calls(left, is_stopped=is_stopped)
-        elif is_stopped or self.call.allowed_names is not None:
-            # Nobody can tell which tools it calls.
-            left = self.api.refusal(self.call.given, "The answer cannot be read")
         if left is whole and self._is_shown(events, whole):
             return shown if events else content
-        return self._encoded(left, is_stream=is_stream)
+        return self._encoded(left)
+
+    def _read(self, content: bytes) -> tuple[list[Body], bytes, str | None]:
+        """The events that the SDK reads, a stream of these alone, and its error.
+
+        No hook can judge comments, other values than JSON objects, or cut-off events.
+        """
+        events: list[Body] = []
+        shown: list[str] = []
+        if not self._is_stream:
+            return events, content, None
+        decoder = self._client._make_sse_decoder()  # noqa: SLF001 - Bedrock has its own
+        for event in decoder.iter_bytes(iter((content,))):
+            if not self._api.is_read(event):
+                continue
+            if event.data.startswith("[DONE]"):
+                shown.append(server_sent(event.data))
+                break
+            body = _object_of(event.data)
+            if (failure := self._api.failure(event, body)) is not None:
+                return events, b"", failure
+            if body is not None:
+                events.append(body)
+                shown.append(server_sent(event.data, event.event))
+        return events, "".join(shown).encode(), None
 
     def _whole(self, content: bytes, events: list[Body]) -> Any:
         try:
-            return self.api.whole(events) if events else json.loads(content)
+            if not events:
+                return json.loads(content)
+            return dict(plain(self._api.translator.assemble_response(events)))
         # The answer may be anything. What is unreadable here the hooks cannot read
         # either, so that one with onError "block" still blocks.
         except Exception as error:  # noqa: BLE001
@@ -283,39 +357,35 @@ class ModelRequest:
 
     def _is_shown(self, events: list[Body], whole: Any) -> bool:
         try:
-            return not events or self.api.is_shown(events, whole)
+            return not events or self._api.is_shown(events, whole)
         except TranslationError:
             return True  # nor could the hooks read it: their policies let it pass
 
-    def _without_calls(self, whole: Body, *, is_stopped: bool) -> Body:
-        allowed = frozenset() if is_stopped else self.call.allowed_names
+    def _without_calls(self, answer: Any, *, is_stopped: bool) -> Any:
+        allowed = frozenset() if is_stopped else self._call.allowed_names
         if allowed is None:
-            return whole
-        left, lost = self.api.without_calls(whole, allowed)
+            return answer
+        if not isinstance(answer, dict):
+            # Nobody can tell which tools it calls.
+            return self._api.refusal(self._call.given, "The answer cannot be read")
+        left, lost = self._api.without_calls(answer, allowed)
         if not lost:
-            return whole
-        self.owner.hooks.warn_dropped(lost, is_stopped=is_stopped)
+            return answer
+        self._requests.hooks.warn_dropped(lost, is_stopped=is_stopped)
         return left
 
-    def _encoded(self, whole: Any, *, is_stream: bool) -> bytes:
-        if is_stream and isinstance(whole, dict):
-            return self.api.stream(whole).encode()
+    def _encoded(self, whole: Any) -> bytes:
+        if self._is_stream and isinstance(whole, dict):
+            return self._api.stream(whole).encode()
         return json.dumps(whole, ensure_ascii=False).encode()
 
-    def listen(self, response: Any) -> None:
-        """Fire AfterModel at the end of a stream that passes at once."""
-        module = _http_module(response)
-        ended = partial(self._ended, module.Response, response.headers)
-        response.stream = _tee_class(module)(response.stream, ended)
-
-    async def _ended(
-        self, new: Any, headers: Any, raw: bytes, *, is_whole: bool
-    ) -> None:
-        content = new(200, headers=headers, content=raw).content
-        events, _ = read_events(content)
-        if is_whole or self.api.is_complete(events):
+    async def _ended(self, http: Any, raw: bytes, *, is_whole: bool) -> None:
+        """Fire AfterModel at the end of a stream that passed at once."""
+        content = type(http)(200, headers=http.headers, content=raw).content
+        events, _, failure = self._read(content)
+        if failure is None and (is_whole or self._api.is_complete(events)):
             whole = self._whole(content, events)
-            await self.owner.wait.hooks(self.call.finish(whole))
+            await self._wait.hooks(self._call.finish(whole))
 
 
 class _Tee:
@@ -359,54 +429,36 @@ def _tee_class(module: Any) -> Any:
 
 
 def _http_module(value: Any) -> Any:
-    """The package of a request or response: SDKs take clients of httpx and httpx2."""
-    found = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
-    return sys.modules[next(name for name in found if name in ("httpx", "httpx2"))]
+    """The package of an HTTP client or response: openai takes httpx beside httpx2."""
+    names = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
+    return sys.modules[next(name for name in names if name in ("httpx", "httpx2"))]
 
 
-_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
-_EVENT_STREAM = "text/event-stream"
-
-
-def _response(request: Any, before: Any, content: bytes, *, stream: bool) -> Any:
-    """A response as the SDK wants it: read, or to be read."""
-    module = _http_module(request)
-    if before is None:
-        kind = "application/json" if content.startswith(b"{") else _EVENT_STREAM
-        before = module.Response(200, headers={"content-type": kind})
+def _response(before: Any, content: bytes) -> Any:
+    """An HTTP response with another content."""
+    is_json = content.startswith((b"{", b"[", b'"'))
     headers = before.headers.multi_items()
-    made = module.Response(
+    changed = type(before)(
         before.status_code,
-        headers=[(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY],
-        request=request,
+        headers=[
+            *((k, v) for k, v in headers if k.lower() not in _OF_THE_BODY),
+            ("content-type", _JSON if is_json else _EVENT_STREAM),
+        ],
+        content=content,
+        request=before.request,
+        extensions=before.extensions,
         history=before.history,
-        **({"stream": module.ByteStream(content)} if stream else {"content": content}),
     )
     # A transport that gave its content at once has not set it.
-    made.elapsed = getattr(before, "_elapsed", timedelta())
-    return made
+    changed.elapsed = getattr(before, "_elapsed", timedelta())
+    return changed
 
 
-def read_events(content: bytes) -> tuple[list[Body], bytes]:
-    """The server-sent events up to ``[DONE]``, and a stream of nothing but these.
-
-    No hook can judge comments, other values than JSON objects, or cut-off events.
-    """
-    found: list[Body] = []
-    kept: list[str] = []
-    text = content.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-    for event in text.split("\n\n"):
-        lines = [line[5:] for line in event.split("\n") if line.startswith("data:")]
-        data = "\n".join(line.removeprefix(" ") for line in lines)
-        is_end = data.startswith("[DONE]")
-        value = None if is_end else _object_of(data)
-        if is_end or value is not None:
-            kept.append(f"{event}\n\n")
-        if is_end:
-            break
-        if value is not None:
-            found.append(value)
-    return found, "".join(kept).encode()
+def server_sent(data: str, event: str | None = None) -> str:
+    """One server-sent event."""
+    head = "" if event is None else f"event: {event}\n"
+    lines = data.replace("\n", "\ndata: ")
+    return f"{head}data: {lines}\n\n"
 
 
 def _object_of(data: str) -> Body | None:
@@ -421,36 +473,6 @@ def _object_of(data: str) -> Body | None:
     return None
 
 
-def server_sent(data: Body, event: str | None = None) -> str:
-    """One server-sent event."""
-    head = "" if event is None else f"event: {event}\n"
-    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"
-
-
-def _body_of(options: Any) -> Body | None:
-    """The JSON object that a request will send, as hooks and the service read it."""
-    if options.files:
-        return None
-    body = options.json_data
-    try:
-        if getattr(options, "content", None) is not None or isinstance(body, bytes):
-            body = json.loads(body if isinstance(body, bytes) else options.content)
-        merged = {**(body or {}), **(options.extra_json or {})}
-        given = {k: v for k, v in merged.items() if type(v).__name__ != "Omit"}
-        found = json.loads(json.dumps(given, default=_json_value))
-    except (TypeError, ValueError):
-        return None
-    return dict(found)
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if hasattr(value, "model_dump"):
-        return plain(value)
-    raise TypeError(f"not a JSON value: {type(value)}")
-
-
 def plain(value: Any) -> Any:
     """An object of an SDK as a dict; any other value as it is."""
     if not hasattr(value, "model_dump"):
@@ -458,3 +480,58 @@ def plain(value: Any) -> Any:
     return value.model_dump(
         mode="json", exclude_unset=True, by_alias=True, warnings=False
     )
+
+
+class HookedClient:
+    """Goes before the class of an SDK's client."""
+
+    _hookline: ClassVar[ClientRequests]
+
+
+class HookedSyncClient(HookedClient):
+    """A plain client."""
+
+    def request(self, cast_to: Any, options: Any, **given: Any) -> Any:
+        """Send a request through the hooks."""
+        sdk: Any = super()
+        requests = self._hookline
+        work = requests.request(self, sdk.request, cast_to, options, **given)
+        return run_to_end(work)
+
+
+class HookedAsyncClient(HookedClient):
+    """An async client."""
+
+    async def request(self, cast_to: Any, options: Any, **given: Any) -> Any:
+        """Send a request through the hooks."""
+        sdk: Any = super()
+        requests = self._hookline
+        return await requests.request(self, sdk.request, cast_to, options, **given)
+
+
+def hooked_copy(
+    client: Any, requests: ClientRequests, mixin: type[HookedClient]
+) -> Any:
+    """A client of the same class with hooks, and the same connections.
+
+    The class is made for it, because the SDK copies clients with ``self.__class__``.
+    """
+    base = type(client)
+    if issubclass(base, HookedClient):
+        # It has hooks already; it gets them for another session.
+        if client._hookline.session.config is not requests.session.config:  # noqa: SLF001 - ours
+            name = base.__qualname__
+            raise UnknownClientError(f"{name} with hooks of another config")
+        base = base.__bases__[-1]
+    names = ("__module__", "__qualname__", "__doc__")
+    space = {name: getattr(base, name) for name in names}
+    kind: Any = type(base.__name__, (mixin, base), {**space, "_hookline": requests})
+    hooked = kind.__new__(kind)
+    for name, value in vars(client).items():
+        # Resources belong to the other client. Most of them are made on first use.
+        is_resource = getattr(value, "_client", None) is client
+        if not is_resource:
+            vars(hooked)[name] = value
+        elif not isinstance(getattr(base, name, None), cached_property):
+            vars(hooked)[name] = type(value)(hooked)
+    return hooked

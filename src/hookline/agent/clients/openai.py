@@ -6,42 +6,49 @@ images, audio, assistants, batches, web sockets, and what a later release adds.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from hookline.errors import MissingExtraError, UnknownClientError
+from hookline.protocol.events import HookEventName
 from hookline.translators.openai import OpenAITranslator, ResponsesTranslator
 from hookline.translators.values import get, items
 
 from . import ClientHooks
-from .copy import HookedAsyncClient, HookedSyncClient, hooked_copy
 from .http import (
+    AFTER_MODEL,
+    MODEL_EVENTS,
     Body,
+    ClientRequests,
     Endpoints,
-    HttpHooks,
+    Hidden,
+    HookedAsyncClient,
+    HookedClient,
+    HookedSyncClient,
     ModelApi,
-    ModelRequest,
+    hooked_copy,
     plain,
     server_sent,
 )
 
 try:
-    from openai import AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI, OpenAI, _streaming
 except ImportError as error:
     raise MissingExtraError("openai", "openai") from error
 
-# A release without these methods would send past the hooks.
-_OVERRIDDEN = (
+# A release without these would send or show something past the hooks.
+_USED = (
     "request",
-    "_build_request",
-    "_send_request",
+    "_process_response",
+    "_make_sse_decoder",
+    "_prepare_url",
     "_websocket_query_params",
     "auth_headers",
 )
-if not all(
-    hasattr(kind, name) for kind in (OpenAI, AsyncOpenAI) for name in _OVERRIDDEN
-):
+if not all(hasattr(kind, name) for kind in (OpenAI, AsyncOpenAI) for name in _USED):
     raise MissingExtraError("openai", "openai", "3.49")
 
 
@@ -51,49 +58,24 @@ def hooked_openai(client: Any, hooks: ClientHooks) -> Any:
     if not is_async and not isinstance(client, OpenAI):
         raise UnknownClientError(type(client).__qualname__)
     mixin = HookedAsyncOpenAI if is_async else HookedOpenAI
-    return hooked_copy(client, OpenAIHooks(hooks, _ENDPOINTS, is_async=is_async), mixin)
-
-
-class OpenAIHooks(HttpHooks):
-    """The hooks of one client."""
-
-    async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
-        """Fire the hooks; a request may follow a response that hooks gave."""
-        body = options.json_data
-        previous = str(get(body, "previous_response_id") or "")
-        if isinstance(body, dict) and previous.startswith(_OWN_ID):
-            # The service does not know it, but what came before.
-            body = {k: v for k, v in body.items() if k != "previous_response_id"}
-            if known := previous.partition(".")[2]:
-                body["previous_response_id"] = known
-            options = options.model_copy(update={"json_data": body})
-        return await super().begin(options)
+    return hooked_copy(client, OpenAIRequests(hooks, is_async=is_async), mixin)
 
 
 def _no_socket(name: str) -> Any:
     """Something of the SDK that every web socket begins with, and nothing else."""
 
     def checked(client: Any) -> Any:
-        client._hookline.check_socket()  # noqa: SLF001 - our own field
+        client._hookline.refuse_socket()  # noqa: SLF001 - our own field
         return getattr(super(_OpenAI, client), name)
 
     return property(checked)
 
 
-class _OpenAI:
-    """Goes before the class of a client."""
-
-    _hookline: HttpHooks
+class _OpenAI(HookedClient):
     auth_headers = _no_socket("auth_headers")
     _websocket_query_params = _no_socket("_websocket_query_params")
     _configure_realtime = _no_socket("_configure_realtime")
     _configure_realtime_with_api_key = _no_socket("_configure_realtime_with_api_key")
-
-    def _send_request(self, request: Any, *, stream: bool, **more: Any) -> Any:
-        # Some ways to sign in send with another HTTP client than ``_client``.
-        sdk: Any = super()
-        send = sdk._send_request  # noqa: SLF001 - overridden here
-        return self._hookline.guarded(send, request, stream=stream, **more)
 
 
 class HookedOpenAI(_OpenAI, HookedSyncClient):
@@ -141,7 +123,8 @@ class ChatApi(ModelApi):
         ]
         if usage is not None:
             chunks.append({**head, "choices": [], "usage": usage})
-        return "".join(map(server_sent, chunks)) + "data: [DONE]\n\n"
+        sent = [server_sent(json.dumps(chunk)) for chunk in chunks]
+        return "".join([*sent, server_sent("[DONE]")])
 
     def without_calls(
         self, whole: Body, allowed: frozenset[str]
@@ -237,7 +220,7 @@ class ResponsesApi(ModelApi):
         last = "failed" if whole.get("status") == "failed" else "completed"
         events.append({"type": f"response.{last}", "response": whole})
         return "".join(
-            server_sent({**event, "sequence_number": at}, event["type"])
+            server_sent(json.dumps({**event, "sequence_number": at}), event["type"])
             for at, event in enumerate(events)
         )
 
@@ -310,19 +293,77 @@ def _part_events(part: Body) -> Iterator[Body]:
 
 
 # Versions, deployments and the paths of proxies may come before.
-_START = r"(?:.*/(?:v\d\w*|openai|openapi)|.*/deployments/[^/]+)?"
+_START = r"(?:/.*/(?:v\d\w*|openai|openapi)|/.*/deployments/[^/]+)?"
 _STORED = "files|uploads|vector_stores|containers|skills|webhook_endpoints"
-_ENDPOINTS = Endpoints(
-    models=((r"/chat/completions/?$", ChatApi()), (r"/responses/?$", ResponsesApi())),
-    harmless=(
-        "DELETE .*",
-        rf"GET {_START}/(?:models|batches|fine_tuning|{_STORED})(?:/.*)?",
-        rf"POST {_START}/(?:files|uploads|containers|skills|webhook_endpoints)",
-        rf"POST {_START}/uploads/[^/]+/(?:parts|complete|cancel)",
-        rf"POST {_START}/vector_stores(?:/[^/]+)?",
-        rf"POST {_START}/vector_stores/[^/]+/(?:files|file_batches)(?:/[^/]+)?",
-        rf"POST {_START}/containers/[^/]+/files",
-        rf"POST {_START}/batches/[^/]+/cancel",
-    ),
-    why="only client.chat.completions and client.responses pass the hooks",
-)
+
+
+class OpenAIRequests(ClientRequests):
+    """What one client sends."""
+
+    sse_decoder = _streaming.SSEDecoder
+    endpoints = Endpoints(
+        models=(
+            (r"POST /(.*/)?chat/completions/?", ChatApi()),
+            (r"POST /(.*/)?responses/?", ResponsesApi()),
+        ),
+        harmless=(
+            "DELETE .*",
+            rf"GET {_START}/(?:models|batches|fine_tuning|{_STORED})(?:/.*)?",
+            rf"POST {_START}/(?:files|uploads|containers|skills|webhook_endpoints)",
+            rf"POST {_START}/uploads/[^/]+/(?:parts|complete|cancel)",
+            rf"POST {_START}/vector_stores(?:/[^/]+)?",
+            rf"POST {_START}/vector_stores/[^/]+/(?:files|file_batches)(?:/[^/]+)?",
+            rf"POST {_START}/containers/[^/]+/files",
+            rf"POST {_START}/batches/[^/]+/cancel",
+        ),
+        hidden=(
+            Hidden(
+                "GET .*",
+                (HookEventName.BeforeToolSelection, AFTER_MODEL),
+                "it may return what hooks took out of an answer",
+            ),
+            Hidden(
+                ".*",
+                MODEL_EVENTS,
+                "only client.chat.completions and client.responses pass the hooks",
+            ),
+        ),
+    )
+
+    async def prepared(
+        self, client: Any, target: str, options: Any, listening: list[HookEventName]
+    ) -> Any:
+        """The options, whose request may follow a response that hooks gave."""
+        body = options.json_data
+        previous = str(get(body, "previous_response_id") or "")
+        if isinstance(body, dict) and previous.startswith(_OWN_ID):
+            # The service does not know it, but what came before.
+            body = {k: v for k, v in body.items() if k != "previous_response_id"}
+            if known := previous.partition(".")[2]:
+                body["previous_response_id"] = known
+        changes = {"json_data": body}
+        if listening and not options.files:
+            whole = _whole_body(options, body)
+            if whole is not None:
+                changes = {"json_data": whole, "extra_json": None, "content": None}
+        return options.model_copy(update=changes)
+
+
+def _whole_body(options: Any, body: Any) -> Body | None:
+    """The JSON object that a request will send, as hooks and the service read it."""
+    try:
+        if isinstance(body, bytes) or options.content is not None:
+            body = json.loads(body if isinstance(body, bytes) else options.content)
+        merged = {**(body or {}), **(options.extra_json or {})}
+        given = {k: v for k, v in merged.items() if type(v).__name__ != "Omit"}
+        return dict(json.loads(json.dumps(given, default=_json_value)))
+    except (TypeError, ValueError):
+        return None
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if hasattr(value, "model_dump"):
+        return plain(value)
+    raise TypeError(f"not a JSON value: {type(value)}")
