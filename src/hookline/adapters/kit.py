@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -116,6 +116,38 @@ class MessageShape(Generic[M]):
         return changes.applied(
             messages, text_of=self.text_of, edit=self.with_text, make=self.new
         )
+
+
+def with_text(content: Any, text: str | None) -> Any:
+    """A content, a text or blocks, with another text or none; images and so on stay."""
+    if isinstance(content, str):
+        return text or ""
+    is_text = [
+        isinstance(block, str) or block.get("type") == "text" for block in content
+    ]
+    blocks = [block for block, drop in zip(content, is_text, strict=True) if not drop]
+    return [{"type": "text", "text": text}, *blocks] if text else blocks
+
+
+def extended(content: Any, additions: Iterable[str]) -> Any:
+    """A content, a text or blocks, with texts after it."""
+    if isinstance(content, str):
+        return "\n\n".join(filter(None, [content, *additions]))
+    return [*content, *({"type": "text", "text": text} for text in additions)]
+
+
+def changed_settings(
+    settings: Mapping[str, Any], changes: RequestChanges, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """A framework's settings as hooks want them; ``names`` are those of the framework.
+
+    A setting that hooks took away is left out.
+    """
+    config = {
+        names[key]: value for key, value in changes.config.items() if key in names
+    }
+    changed = {**settings, **config}
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 def stable_role(role: str) -> str:

@@ -12,8 +12,17 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import chain, takewhile
-from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypeVar, cast
+from itertools import takewhile
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 from hookline.agent import (
     ConfigOrSession,
@@ -21,8 +30,8 @@ from hookline.agent import (
     HookedModelCall,
     HookedToolCall,
     HookedTurn,
+    ModelOutcome,
     Session,
-    ToolOutcome,
     ToolResult,
 )
 from hookline.agent.decorator import Waiting, run_to_end
@@ -34,48 +43,42 @@ from .kit import (
     Sessions,
     answer_of,
     changed_answer,
+    changed_settings,
+    extended,
     must_call_tool,
+    with_text,
 )
 
 try:
     from langchain.agents import middleware as lc
     from langchain.agents import structured_output
     from langchain.agents.middleware.types import PrivateStateAttr
+    from langchain_core import messages as msg
     from langchain_core.callbacks import BaseCallbackManager
-    from langchain_core.messages import (
-        AIMessage,
-        BaseMessage,
-        HumanMessage,
-        RemoveMessage,
-        SystemMessage,
-        ToolCall,
-        ToolMessage,
-    )
     from langchain_core.runnables.config import var_child_runnable_config
     from langgraph.config import get_config
     from langgraph.constants import TAG_NOSTREAM
     from langgraph.errors import GraphBubbleUp
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
-    from langgraph.types import Command, interrupt
+    from langgraph.types import Command, Overwrite, Send, interrupt
     from langgraph.typing import ContextT
 except ImportError as error:
     raise MissingExtraError("langchain", "langchain") from error
 
 logger = logging.getLogger("hookline")
-M = TypeVar("M", bound=BaseMessage)
-Messages = Sequence[Any]
+M = TypeVar("M", bound=msg.BaseMessage)
 Update = dict[str, Any]
 State: TypeAlias = lc.AgentState[Any]
 Request: TypeAlias = lc.ModelRequest[Any]
 Response: TypeAlias = lc.ModelResponse[Any]
 Answer: TypeAlias = lc.ExtendedModelResponse[Any]
-ToolAnswer: TypeAlias = ToolMessage | Command[Any]
+ToolAnswer: TypeAlias = msg.ToolMessage | Command[Any]
 Handler = Callable[[Any], Any]
 
 KEY = "hookline"
 """Of the state, and of the ``response_metadata`` of messages."""
-WITHHELD_PROMPT = "[prompt withheld by a hook]"
-INEFFECTIVE = {
+_WITHHELD_PROMPT = "[prompt withheld by a hook]"
+_INEFFECTIVE = {
     "SessionStart": "LangChain does not tell when a conversation starts",
     "SessionEnd": "LangChain does not tell when a conversation ends",
     "PreCompress": "LangChain does not tell when a history is summarized",
@@ -87,20 +90,15 @@ _SETTINGS = {
     "topK": "top_k",
     "stopSequences": "stop",
 }
-_ROLES: dict[type[BaseMessage], str] = {
-    HumanMessage: "user",
-    AIMessage: "model",
-    SystemMessage: "system",
-}
+_SCRATCHPAD = "__pregel_scratchpad"
 
 
 class _Caller(NamedTuple):
     """The tool call in which an agent runs, which makes it a subagent."""
 
+    turn: HookedTurn
     tool: str
     agent: str | None
-    stops: list[str]
-    """Why hooks stopped agents in it."""
 
 
 _caller: ContextVar[_Caller | None] = ContextVar("hookline_caller", default=None)
@@ -129,29 +127,23 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         self._sessions = Sessions(config_or_session)
         self._confirm = confirm
 
-    def _session(self) -> Session:
-        """The session of the thread that runs, or the one that was given."""
-        return self._sessions.of(get_config()["configurable"].get("thread_id"))
-
     @lc.hook_config(can_jump_to=["end"])
     def before_agent(self, state: State, runtime: Any) -> Update:
         """Fire BeforeAgent, or SubagentStart within a tool of another agent."""
-        session = self._session()
-        return session.run_sync(_begin(session, state))
+        return self._sessions.default.run_sync(self._begin(state))
 
     async def abefore_agent(self, state: State, runtime: Any) -> Update:
         """As ``before_agent``."""
-        return await _begin(self._session(), state)
+        return await self._begin(state)
 
     @lc.hook_config(can_jump_to=["model"])
     def after_agent(self, state: State, runtime: Any) -> Update:
         """Fire AfterAgent or SubagentStop; a rejected answer goes on at the model."""
-        session = self._session()
-        return session.run_sync(_end(_turn(session, state), state))
+        return self._sessions.default.run_sync(self._end(state))
 
     async def aafter_agent(self, state: State, runtime: Any) -> Update:
         """As ``after_agent``."""
-        return await _end(_turn(self._session(), state), state)
+        return await self._end(state)
 
     def wrap_model_call(self, request: Request, handler: Handler) -> Answer:
         """Fire the events around a model call."""
@@ -179,27 +171,97 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         """As ``wrap_tool_call``; no ``async def`` for the same reason."""
         return self._tool(request, handler, is_async=True)
 
+    def _session(self) -> Session:
+        return self._sessions.of(get_config()["configurable"].get("thread_id"))
+
+    def _turn(self, state: Any) -> HookedTurn:
+        """The turn that a step belongs to, as earlier steps left it."""
+        if not isinstance(state, Mapping):  # of a graph that is not an agent's
+            state = {"messages": state if isinstance(state, list) else ()}
+        messages, caller = state.get("messages", ()), _caller.get()
+        turn = self._session().resume_turn(
+            state.get(KEY) or {"prompt": _text(*_prompts(messages))},
+            parent=caller and caller.turn,
+        )
+        for result in _latest_results(messages):
+            if reason := _marks(result).get("stop_reason"):
+                turn.stop(reason)
+        return turn
+
+    async def _begin(self, state: State) -> Update:
+        session, caller = self._session(), _caller.get()
+        await session.warn_ineffective("LangChain", _INEFFECTIVE)
+        prompts, name = _prompts(state["messages"]), _agent_name()
+        if caller is None:
+            turn = await session.begin_turn(_text(*prompts))
+        else:
+            turn = await session.begin_subagent(
+                name if name and name != caller.agent else caller.tool,
+                _text(*prompts),
+                parent=caller.turn,
+            )
+        update: Update = {KEY: turn.state}
+        if turn.refused:
+            # No later turn of the thread may send the prompt to the model either.
+            hidden = [_with_content(prompt, _WITHHELD_PROMPT) for prompt in prompts]
+            answer = msg.AIMessage(turn.reason or "")
+            update |= {"messages": [*hidden, answer], "jump_to": "end"}
+        elif turn.additions:
+            last = prompts[-1] if prompts else msg.HumanMessage("")
+            update["messages"] = [_extended(last, turn.additions)]
+        return update
+
+    async def _end(self, state: State) -> Update:
+        """Show hooks the answer: accepted, to be tried again, or the end of the turn.
+
+        A jump to the end leads here too, after hooks have ended the turn.
+        """
+        turn, messages = self._turn(state), state["messages"]
+        structured = state.get("structured_response")
+        has_reason = turn.refused and not isinstance(messages[-1], msg.ToolMessage)
+        text = (
+            _text(messages[-1]) if structured is None else encode(structured).decode()
+        )
+        rejection = await turn.finish(text)
+        changed = _with_inputs_that_ran(messages)
+        if turn.clear_context:
+            latest = [] if rejection else [*_prompts(messages), messages[-1]]
+            changed = [msg.RemoveMessage(REMOVE_ALL_MESSAGES), *latest]
+        if rejection is not None:
+            changed.append(msg.HumanMessage(rejection))
+            return {KEY: turn.state, "messages": changed, "jump_to": "model"}
+        if turn.refused and not has_reason:
+            changed.append(msg.AIMessage(turn.reason or ""))
+        update: Update = {"messages": changed} if changed else {}
+        if turn.refused and structured is not None:
+            update["structured_response"] = None
+        return update
+
     async def _model(
         self, request: Request, handler: Handler, *, is_async: bool
     ) -> Answer:
-        turn = _turn(self._session(), request.state)
+        turn = self._turn(request.state)
         wait = Waiting(turn.session, is_async=is_async)
         recorded = _with_inputs_that_ran(request.state["messages"])
-        if recorded:
-            newest = {message.id: message for message in recorded}
-            messages = [newest.get(message.id, message) for message in request.messages]
-            request = request.override(messages=messages)
+        update: Update = {"messages": recorded} if recorded else {}
+        newest = {message.id: message for message in recorded}
+        messages = [newest.get(message.id, message) for message in request.messages]
+        request = request.override(messages=messages)
         names = [_tool_name(tool) for tool in request.tools]
         stable = _stable_request(request)
         call = await wait.hooks(turn.begin_model(stable, available_tools=names))
-        answer = answer_of(call)
-        if answer is None:
-            response = await _answered(wait, call, _changed(request, call), handler)
-        else:
+        if answer := answer_of(call):
             # An answer in the model's place is an answer; a plain block ends the turn.
             turn.blocked = answer.is_ending
-            response = lc.ModelResponse([AIMessage(answer.text)])
-        update: Update = {"messages": recorded} if recorded else {}
+            response: Response = lc.ModelResponse([msg.AIMessage(answer.text)])
+        else:
+            is_held = await wait.hooks(turn.session.has_hooks("AfterModel"))
+            with _unseen() if is_held else nullcontext():
+                response = await wait.value(handler(_changed_request(request, call)))
+            answers = [m for m in response.result if isinstance(m, msg.AIMessage)]
+            for message in answers[:1]:
+                outcome = await wait.hooks(call.finish({"text": _text(message)}))
+                response = _changed_response(request, response, message, outcome)
         if turn.state != request.state.get(KEY):
             update[KEY] = turn.state
         command: Command[Any] | None = Command(update=update) if update else None
@@ -208,42 +270,33 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
     async def _tool(
         self, request: lc.ToolCallRequest, handler: Handler, *, is_async: bool
     ) -> ToolAnswer:
-        turn, tool_call = _turn(self._session(), request.state), request.tool_call
+        turn, tool_call = self._turn(request.state), request.tool_call
         wait = Waiting(turn.session, is_async=is_async)
-        step = get_config()["configurable"]
+        name, step = tool_call["name"], get_config()["configurable"]
         # The keys are LangGraph's own; should one be renamed, ``onAsk`` decides.
         has_checkpointer = step.get("__pregel_checkpointer") is not None
         can_wait = self._confirm is None and has_checkpointer and _SCRATCHPAD in step
         call = await wait.hooks(
             turn.begin_tool(
-                tool_call["name"],
-                tool_call["args"],
-                confirm=self._confirm,
-                defer=can_wait,
+                name, tool_call["args"], confirm=self._confirm, defer=can_wait
             )
         )
-        if can_wait:
-            question, answer = _answer_of_person(tool_call, call)
-            decision, detail = _decision(tool_call, answer)
-            if question is None:
-                pass
-            elif decision == "respond":
-                ids = {"name": tool_call["name"], "tool_call_id": tool_call["id"] or ""}
-                return _extended(ToolMessage(detail, **ids), call.additions)
-            elif decision == "edit":
+        question, answer = _ask_person(tool_call, call) if can_wait else (None, None)
+        if question is not None:
+            decision, detail = _decision(name, answer)
+            if decision == "respond":
+                return _extended(_result(tool_call, detail), call.additions)
+            if decision == "edit":
                 # The person has seen these arguments, the hooks have not.
-                edited = turn.begin_tool(tool_call["name"], detail, confirm=True)
-                call = await wait.hooks(edited)
+                call = await wait.hooks(turn.begin_tool(name, detail, confirm=True))
             else:
                 call.decide(decision == "approve", detail, earlier=question)
         if call.refused:
-            return _refusal(tool_call, call.message, {"stop_reason": call.stop_reason})
-        ran: ToolCall = {**tool_call, "args": call.tool_input}
-        # By hooks or by a person.
-        is_changed = not same_json(call.tool_input, tool_call["args"])
-        marks: Update = {"tool_input": call.tool_input} if is_changed else {}
-        caller = _Caller(tool_call["name"], _agent_name(), [])
-        token = _caller.set(caller)
+            refusal = _result(tool_call, call.message, "error")
+            return _marked(refusal, {"stop_reason": call.stop_reason})
+        ran: msg.ToolCall = {**tool_call, "args": call.tool_input}
+        token = _caller.set(_Caller(turn, name, _agent_name()))
+        result: Any = None
         try:
             result = await wait.value(handler(request.override(tool_call=ran)))
         except GraphBubbleUp:  # an interrupt: the call is not over
@@ -252,103 +305,37 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
             outcome = await wait.hooks(call.finish(error))
             if not outcome.is_replaced:
                 raise
-            return _result_for_model(None, tool_call, outcome, marks)
+        else:
+            shown = _shown_result(result, tool_call)
+            outcome = await wait.hooks(call.finish(shown))
         finally:
             _caller.reset(token)
-        outcome = await wait.hooks(call.finish(_shown_result(result, tool_call["id"])))
-        marks["stop_reason"] = next(iter(caller.stops), None)
-        return _result_for_model(result, tool_call, outcome, marks)
+        # By hooks or by a person.
+        is_changed = not same_json(call.tool_input, tool_call["args"])
+        marks = {
+            "tool_input": call.tool_input if is_changed else None,
+            "suppress_display": outcome.suppress_display or None,
+            "stop_reason": turn.stop_reason,  # also by an agent in the tool
+        }
+        message = _answer_in(result, tool_call)
+        if outcome.is_replaced or (turn.stopped and message is None):
+            # The artifact, and a command's updates, are withheld with the text.
+            return _marked(_result(tool_call, outcome.text, "error"), marks)
+        if message is None:
+            if outcome.additions:
+                logger.warning(
+                    "a command without a message drops %s", outcome.additions
+                )
+            return cast("ToolAnswer", result)
+        new_message = _marked(_extended(message, outcome.additions), marks)
+
+        def with_new_message(part: Any) -> Any:
+            return new_message if part is message else part
+
+        return cast("ToolAnswer", _with_messages(result, with_new_message))
 
 
-def _turn(session: Session, state: Any) -> HookedTurn:
-    """The turn that a step belongs to, as earlier steps left it."""
-    if not isinstance(state, Mapping):  # of a graph that is not an agent's
-        state = {"messages": state if isinstance(state, list) else ()}
-    messages = state.get("messages", ())
-    turn = session.resume_turn(state.get(KEY) or {"prompt": _text(*_prompts(messages))})
-    for result in _latest_results(messages):
-        if reason := _marks(result).get("stop_reason"):
-            turn.stop(reason)
-    return turn
-
-
-async def _begin(session: Session, state: State) -> Update:
-    await session.warn_ineffective("LangChain", INEFFECTIVE)
-    prompts, caller, name = _prompts(state["messages"]), _caller.get(), _agent_name()
-    if caller is None:
-        turn = await session.begin_turn(_text(*prompts))
-    else:
-        agent_type = name if name and name != caller.agent else caller.tool
-        turn = await session.begin_subagent(agent_type, _text(*prompts))
-    if turn.refused:
-        # No later turn of the thread may send the prompt to the model either.
-        hidden = [_with_content(prompt, WITHHELD_PROMPT) for prompt in prompts]
-        new = [*hidden, AIMessage(turn.reason or "")]
-        return {KEY: turn.state, "messages": new, "jump_to": "end"}
-    if not turn.additions:
-        return {KEY: turn.state}
-    last = prompts[-1] if prompts else HumanMessage("")
-    return {KEY: turn.state, "messages": [_extended(last, turn.additions)]}
-
-
-async def _end(turn: HookedTurn, state: State) -> Update:
-    """Show hooks the answer: accepted, to be tried again, or the end of the turn.
-
-    A jump to the end leads here too, after hooks have ended the turn.
-    """
-    messages, answer = state["messages"], state.get("structured_response")
-    new: list[BaseMessage] = _with_inputs_that_ran(messages)
-    is_told = turn.refused and not isinstance(messages[-1], ToolMessage)
-    text = _text(*messages[-1:]) if answer is None else encode(answer).decode()
-    rejection = await turn.finish(text)
-    if turn.clear_context:
-        latest = [] if rejection else [*_prompts(messages), *messages[-1:]]
-        new = [RemoveMessage(REMOVE_ALL_MESSAGES), *latest]
-    if rejection is not None:
-        new.append(HumanMessage(rejection))
-        return {KEY: turn.state, "messages": new, "jump_to": "model"}
-    caller = _caller.get()
-    if turn.stop_reason is not None and caller is not None:
-        caller.stops.append(turn.stop_reason)
-    if turn.refused and not is_told:
-        new.append(AIMessage(turn.reason or ""))
-    update: Update = {"messages": new} if new else {}
-    if turn.refused and answer is not None:
-        update["structured_response"] = None
-    return update
-
-
-async def _answered(
-    wait: Waiting, call: HookedModelCall, request: Request, handler: Handler
-) -> Response:
-    is_held = await wait.hooks(wait.session.has_hooks("AfterModel"))
-    with _unseen() if is_held else nullcontext():
-        response: Response = await wait.value(handler(request))
-    message = next((m for m in response.result if isinstance(m, AIMessage)), None)
-    if message is None:
-        return response
-    outcome = await wait.hooks(call.finish({"text": _text(message)}))
-    answer = changed_answer(outcome, (call["name"] for call in message.tool_calls))
-    if answer is None:
-        return response
-    if answer.is_ending:
-        return lc.ModelResponse([AIMessage(answer.text)])
-    # Nothing else of the first answer is left.
-    new = AIMessage(
-        answer.text,
-        id=message.id,
-        name=message.name,
-        usage_metadata=message.usage_metadata,
-    )
-    if response.structured_response is None or message.tool_calls:
-        return lc.ModelResponse([new])
-    schema = getattr(request.response_format, "schema", request.response_format)
-    try:
-        spec = structured_output.ProviderStrategy(cast("Any", schema)).schema_spec
-        binding = structured_output.ProviderStrategyBinding.from_schema_spec(spec)
-        return lc.ModelResponse([new], binding.parse(new))
-    except ValueError:
-        return lc.ModelResponse([new])
+# The model call.
 
 
 @contextmanager
@@ -383,204 +370,88 @@ def _stable_request(request: Request) -> Update:
         "model": next(name for name in names if isinstance(name, str)),
         "messages": [
             {"role": _role(message), "content": text}
-            for message in _sent(request)
+            for message in [*filter(None, [request.system_message]), *request.messages]
             if (text := _shown_text(message))
         ],
         "config": {key: value for key, value in values.items() if value is not None},
     }
 
 
-def _sent(request: Request) -> list[Any]:
-    return [*filter(None, [request.system_message]), *request.messages]
-
-
-def _shown_text(message: BaseMessage) -> str:
-    """What hooks see of a message: they do not see results of tools."""
-    return _text(message) if _role(message) else ""
-
-
-def _changed(request: Request, call: HookedModelCall) -> Request:
+def _changed_request(request: Request, call: HookedModelCall) -> Request:
     """The request as the hooks want it."""
-    request, changes = _restricted(request, call), call.changes
+    allowed, choice = call.allowed_names, request.tool_choice
+    if must_call_tool(call):
+        choice = "any"
+    if allowed is not None:
+        tools = [tool for tool in request.tools if _tool_name(tool) in allowed]
+        words = {"auto", "any", "required", "none", *allowed}
+        if not tools or _tool_name(choice) not in words:
+            choice = None
+        request = request.override(tools=tools)
+    request = request.override(tool_choice=choice)
+    changes = call.changes
     if not changes:
         return request
-    system, instructions = request.system_message, list[str]()
+    # Not every service takes system messages after the first: those of hooks join it.
+    system, instructions = request.system_message or msg.SystemMessage(""), list[str]()
 
-    def edit(message: BaseMessage, text: str | None) -> BaseMessage | None:
-        nothing = SystemMessage("") if message is system else None
+    def edit(message: Any, text: str | None) -> Any:
+        nothing = msg.SystemMessage("") if message is system else None
         return _with_text(message, text) or nothing
 
-    def new(message: LLMMessage) -> BaseMessage | None:
-        if message.role != "system":
-            kind = AIMessage if message.role == "model" else HumanMessage
-            return kind(message.content)
-        # Not every service takes system messages after the first.
+    def make(message: LLMMessage) -> Any:
+        if message.role == "model":
+            return msg.AIMessage(message.content)
+        if message.role == "user":
+            return msg.HumanMessage(message.content)
         instructions.append(message.content)
         return None
 
-    changed = changes.applied(_sent(request), text_of=_shown_text, edit=edit, make=new)
-    first = SystemMessage("")
-    if system is not None:
-        first = next(m for m in changed if isinstance(m, SystemMessage))
-    messages = [m for m in changed if m is not None and m is not first]
-    first = _extended(first, instructions)
-    settings = dict(request.model_settings)
-    settings |= {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
-    if changes.model is not None:
-        settings["model"] = changes.model
+    messages: list[Any] = [system, *request.messages]
+    messages = changes.applied(messages, text_of=_shown_text, edit=edit, make=make)
+    system = next(m for m in messages if isinstance(m, msg.SystemMessage))
+    messages = [m for m in messages if m is not None and m is not system]
+    system = _extended(system, instructions)
+    model = {} if changes.model is None else {"model": changes.model}
+    settings = {**request.model_settings, **model}
     return request.override(
         messages=messages,
-        system_message=first if first.content else None,
-        model_settings={k: v for k, v in settings.items() if v is not None},
+        system_message=system if system.content else None,
+        model_settings=changed_settings(settings, changes, _SETTINGS),
     )
 
 
-def _restricted(request: Request, call: HookedModelCall) -> Request:
-    """The request with the tools that hooks leave, and the mode that they want."""
-    names, choice = call.allowed_names, request.tool_choice
-    if must_call_tool(call):
-        choice = "any"
-    if names is None:
-        return request if choice is None else request.override(tool_choice=choice)
-    tools = [tool for tool in request.tools if _tool_name(tool) in names]
-    words = {"auto", "any", "required", "none", *names}
-    if not tools or (choice is not None and _tool_name(choice) not in words):
-        choice = None
-    return request.override(tools=tools, tool_choice=choice)
-
-
-def _refusal(tool_call: Mapping[str, Any], text: str, marks: Update) -> ToolMessage:
-    message = ToolMessage(
-        text, name=tool_call["name"], tool_call_id=tool_call["id"] or "", status="error"
+def _changed_response(
+    request: Request, response: Response, message: msg.AIMessage, outcome: ModelOutcome
+) -> Response:
+    """The response after its hooks; of a changed one nothing else is left."""
+    answer = changed_answer(outcome, (call["name"] for call in message.tool_calls))
+    if answer is None:
+        return response
+    if answer.is_ending:
+        return lc.ModelResponse([msg.AIMessage(answer.text)])
+    changed = msg.AIMessage(
+        answer.text,
+        id=message.id,
+        name=message.name,
+        usage_metadata=message.usage_metadata,
     )
-    return _marked(message, marks)
+    if response.structured_response is None or message.tool_calls:
+        return lc.ModelResponse([changed])
+    schema = getattr(request.response_format, "schema", request.response_format)
+    try:
+        spec = structured_output.ProviderStrategy(cast("Any", schema)).schema_spec
+        binding = structured_output.ProviderStrategyBinding.from_schema_spec(spec)
+        return lc.ModelResponse([changed], binding.parse(changed))
+    except ValueError:
+        return lc.ModelResponse([changed])
 
 
-def _shown_result(result: Any, call_id: str | None) -> ToolResult:
-    """What hooks are shown of a result: all messages that it brings."""
-    message = _message_in(result, call_id)
-    contents: list[Any] = [
-        # It may be a dict, a tuple or a text, as in any update of the state.
-        item.content if isinstance(item, BaseMessage) else item
-        for item in _messages_in(result)
-    ]
-    content_shown: Any = contents[0] if len(contents) == 1 else contents
-    if all(isinstance(content, str) for content in contents):
-        content_shown = "\n\n".join(contents)
-    error = None
-    if message is not None and message.status == "error":
-        error = _text(message)
-    return ToolResult(llm_content=content_shown, error=error)
+# The tool call.
 
 
-def _result_for_model(
-    result: Any, tool_call: Mapping[str, Any], outcome: ToolOutcome, marks: Update
-) -> ToolAnswer:
-    """The result for the model: as the tool gave it, with what hooks said."""
-    message = _message_in(result, tool_call["id"])
-    marks["suppress_display"] = outcome.suppress_display or None
-    marks["stop_reason"] = stop = outcome.stop_reason or marks.get("stop_reason")
-    if outcome.is_replaced or (stop and message is None):
-        # The artifact, and a command's updates, are withheld with the text.
-        return _refusal(tool_call, outcome.text, marks)
-    if message is None:
-        if outcome.additions:
-            logger.warning("a command without a message drops %s", outcome.additions)
-        return cast("ToolAnswer", result)
-    new_message = _marked(_extended(message, outcome.additions), marks)
-    return cast("ToolAnswer", _with_message(result, message, new_message))
-
-
-def _message_in(result: Any, call_id: str | None) -> ToolMessage | None:
-    """The message that answers a call: alone, in a list or in a command's update."""
-    if isinstance(result, ToolMessage):
-        return result if result.tool_call_id == call_id else None
-    if isinstance(result, Command) and isinstance(result.update, Mapping):
-        result = result.update.get("messages")
-    inner = result if isinstance(result, list) else ()
-    return next((m for part in inner if (m := _message_in(part, call_id))), None)
-
-
-def _messages_in(result: Any) -> Iterator[Any]:
-    """The messages of a result: alone, in lists, or sent anywhere by a command."""
-    if isinstance(result, BaseMessage):
-        yield result
-    elif isinstance(result, list):
-        for part in result:
-            yield from _messages_in(part)
-    elif isinstance(result, Command):
-        goto = result.goto if isinstance(result.goto, list | tuple) else [result.goto]
-        states = [getattr(node, "arg", None) for node in goto]
-        sent_items = [state.items() for state in states if isinstance(state, Mapping)]
-        updates = result._update_as_tuples()  # noqa: SLF001 - reads every form
-        for key, value in chain(updates, *sent_items):
-            messages = getattr(value, "value", value)  # of an ``Overwrite``
-            if key in ("messages", "__root__"):  # the state may be the messages
-                yield from messages if isinstance(messages, list) else [messages]
-
-
-def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
-    if result is old:
-        return new
-    if isinstance(result, list):
-        return [_with_message(part, old, new) for part in result]
-    if isinstance(result, Command) and _message_in(result, old.tool_call_id) is old:
-        update = cast("Update", result.update)
-        messages = _with_message(update["messages"], old, new)
-        return replace(result, update={**update, "messages": messages})
-    return result
-
-
-def _latest_results(messages: Messages) -> list[ToolMessage]:
-    """The results since the last answer of the model."""
-    later = takewhile(
-        lambda message: not isinstance(message, AIMessage), reversed(messages)
-    )
-    return [message for message in later if isinstance(message, ToolMessage)]
-
-
-def _with_inputs_that_ran(messages: Messages) -> list[Any]:
-    """The model's last message with the inputs that its calls ran with, if changed."""
-    ran: Update = {
-        result.tool_call_id: _marks(result)["tool_input"]
-        for result in _latest_results(messages)
-        if "tool_input" in _marks(result)
-    }
-    answers = (
-        message for message in reversed(messages) if isinstance(message, AIMessage)
-    )
-    message = next(answers, None) if ran else None
-    if message is None:
-        return []
-    calls = [
-        {**call, "args": ran.get(call["id"] or "", call["args"])}
-        for call in message.tool_calls
-    ]
-    if calls == message.tool_calls:
-        return []
-    content = message.content
-    if isinstance(content, list):
-        content = [_with_input(block, ran) for block in content]
-    # Some services' own copy of the calls, which is not sent where there are calls.
-    extra = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
-    changed = {"tool_calls": calls, "content": content, "additional_kwargs": extra}
-    return [message.model_copy(update=changed)]
-
-
-def _with_input(block: Any, ran: Update) -> Any:
-    """A content block that repeats a call, as some services have it."""
-    if not isinstance(block, dict):
-        return block
-    key = block.get("call_id", block.get("id"))
-    if key not in ran:
-        return block
-    text = encode(ran[key]).decode()
-    new = {"input": ran[key], "args": ran[key], "arguments": text}
-    return {key: new.get(key, value) for key, value in block.items()}
-
-
-def _answer_of_person(
-    tool_call: Mapping[str, Any], call: HookedToolCall
+def _ask_person(
+    tool_call: msg.ToolCall, call: HookedToolCall
 ) -> tuple[str | None, Any]:
     """Interrupt the run until a person answers the question of a call.
 
@@ -602,91 +473,153 @@ def _answer_of_person(
     step = get_config()["configurable"]
     scratchpad, note = step[_SCRATCHPAD], {KEY: question}
     at = scratchpad.interrupt_counter()
-    entries = scratchpad.resume[at:]
-    noted = entries[0] if entries else None
-    answer = entries[1] if len(entries) > 1 else None
-    if noted != note:
-        if noted is not None or question is not None:
-            latest = scratchpad.get_null_resume(True)
-            answer = latest if answer is None else answer
+    entries: list[Any] = [*scratchpad.resume[at:], None, None]
+    earlier_note, answer = entries[:2]
+    if earlier_note != note:
+        if earlier_note is not None or question is not None:
+            latest_answer = scratchpad.get_null_resume(True)
+            answer = latest_answer if answer is None else answer
         scratchpad.resume[at:] = [note]
         step["__pregel_send"]([("__resume__", [*scratchpad.resume])])
     if question is not None:
         return call.question, interrupt(question)
-    if noted is None or noted[KEY] is None:
-        return None, None
-    return noted[KEY]["description"], answer
+    earlier_question = earlier_note and earlier_note[KEY]
+    return earlier_question and earlier_question["description"], answer
 
 
-def _decision(tool_call: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
+def _decision(tool_name: str, answer: Any) -> tuple[str, Any]:
     """What a person decided, with arguments or a message; only a clear yes is one.
 
     Questions and answers have the shape of LangChain's own human-in-the-loop
     middleware; ``True`` and "approve" will do too.
     """
-    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
-    if isinstance(decisions, list | tuple) and len(decisions) == 1:
-        answer = decisions[0]
-    if answer is True or answer == "approve":
-        return "approve", None
-    if not isinstance(answer, Mapping):
-        return "reject", None
-    decision, message = answer.get("type"), answer.get("message")
-    if decision == "edit":
-        action = answer.get("edited_action")
-        if (
-            isinstance(action, Mapping)
-            and action.get("name") == tool_call["name"]
-            and isinstance(action.get("args"), Mapping)
-        ):
-            return "edit", dict(action["args"])
-        message = "an edit has to name the same tool, with arguments"
-    if decision == "approve" or (decision == "respond" and isinstance(message, str)):
-        return decision, message
-    return "reject", message if isinstance(message, str) else None
+    match answer:
+        case {"decisions": [decision]}:
+            answer = decision
+    match answer:
+        case True | "approve" | {"type": "approve"}:
+            return "approve", None
+        case {"type": "respond", "message": str(message)}:
+            return "respond", message
+        case {
+            "type": "edit",
+            "edited_action": {"name": name, "args": Mapping() as args},
+        } if name == tool_name:
+            return "edit", dict(args)
+        case {"type": "edit"}:
+            return "reject", "an edit has to name the same tool, with arguments"
+        case {"message": str(message)}:
+            return "reject", message
+    return "reject", None
 
 
-_SCRATCHPAD = "__pregel_scratchpad"
+def _result(
+    tool_call: msg.ToolCall, text: str, status: Literal["success", "error"] = "success"
+) -> msg.ToolMessage:
+    """A result in place of the tool's own."""
+    names = {"name": tool_call["name"], "tool_call_id": tool_call["id"] or ""}
+    return msg.ToolMessage(text, status=status, **names)
 
 
-def _agent_name() -> str | None:
-    return get_config().get("metadata", {}).get("lc_agent_name")
+def _shown_result(result: Any, tool_call: msg.ToolCall) -> ToolResult:
+    """What hooks are shown of a result: all messages that it brings."""
+    contents: list[Any] = [
+        # It may be a dict, a tuple or a text, as in any update of the state.
+        item.content if isinstance(item, msg.BaseMessage) else item
+        for item in _messages_in(result)
+    ]
+    content: Any = contents[0] if len(contents) == 1 else contents
+    if all(isinstance(part, str) for part in contents):
+        content = "\n\n".join(contents)
+    message = _answer_in(result, tool_call)
+    failed = message is not None and message.status == "error"
+    return ToolResult(llm_content=content, error=_text(message) if failed else None)
 
 
-def _prompts(messages: Messages) -> list[Any]:
-    """The last messages of the person in a row."""
-    prompts: list[Any] = []
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage):
-            prompts.insert(0, message)
-        elif prompts and not isinstance(message, SystemMessage):
-            break
-    return prompts
+def _answer_in(result: Any, tool_call: msg.ToolCall) -> msg.ToolMessage | None:
+    """The message of a result that answers a call."""
+    results = (m for m in _messages_in(result) if isinstance(m, msg.ToolMessage))
+    return next((m for m in results if m.tool_call_id == tool_call["id"]), None)
 
 
-def _text(*messages: BaseMessage) -> str:
-    # ``text`` is a subclass of str.
-    return "\n\n".join(str(message.text) for message in messages)
+def _messages_in(result: Any) -> list[Any]:
+    messages: list[Any] = []
+    _with_messages(result, messages.append)
+    return messages
 
 
-def _role(message: BaseMessage) -> str | None:
-    return next((r for kind, r in _ROLES.items() if isinstance(message, kind)), None)
+def _with_messages(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A result with its messages changed: alone, in lists, or sent by a command."""
+
+    def changed(part: Any) -> Any:
+        return _with_messages(part, change)
+
+    match value:
+        case msg.BaseMessage():
+            return change(value)
+        case list():
+            return [changed(part) for part in value]
+        case Command(update=update, goto=goto):
+            nodes: Any = [*goto] if isinstance(goto, tuple) else goto
+            return replace(value, update=changed(update), goto=changed(nodes))
+        case Send(node=node, arg=state):
+            return Send(node, changed(state))
+        case {"messages": Overwrite(value=messages)}:
+            messages = changed({"messages": messages})["messages"]
+            return {**value, "messages": Overwrite(messages)}
+        case {"messages": messages}:
+            items = messages if isinstance(messages, list) else [messages]
+            return {**value, "messages": [change(item) for item in items]}
+    return value
 
 
-def _tool_name(tool: Any) -> str:
-    """The name of a tool, of a service's own tool, or of a tool choice."""
-    if not isinstance(tool, dict):
-        return str(getattr(tool, "name", tool))
-    inner = tool.get("function", tool)
-    return str(inner.get("name") or tool.get("type") or "")
+# What a step notes for later ones.
 
 
-def _marks(message: BaseMessage) -> Mapping[str, Any]:
+def _latest_results(messages: Sequence[Any]) -> list[msg.ToolMessage]:
+    """The results since the last answer of the model."""
+    latest = takewhile(lambda m: not isinstance(m, msg.AIMessage), reversed(messages))
+    return [message for message in latest if isinstance(message, msg.ToolMessage)]
+
+
+def _with_inputs_that_ran(messages: Sequence[Any]) -> list[Any]:
+    """The model's last message with the inputs that its calls ran with, if changed."""
+    ran: Update = {
+        result.tool_call_id: _marks(result)["tool_input"]
+        for result in _latest_results(messages)
+        if "tool_input" in _marks(result)
+    }
+    answers = (m for m in reversed(messages) if isinstance(m, msg.AIMessage))
+    message = next(answers, None) if ran else None
+    if message is None:
+        return []
+    calls = [
+        {**call, "args": ran.get(call["id"] or "", call["args"])}
+        for call in message.tool_calls
+    ]
+    if calls == message.tool_calls:
+        return []
+    content: Any = message.content
+    # Some services repeat the calls in blocks, and in a copy of their own, which is not
+    # sent where there are calls.
+    for at, block in enumerate(content) if isinstance(content, list) else ():
+        key = block.get("call_id", block.get("id")) if isinstance(block, dict) else None
+        if key in ran:
+            text = encode(ran[key]).decode()
+            new = {"input": ran[key], "args": ran[key], "arguments": text}
+            repeated = {name: new.get(name, value) for name, value in block.items()}
+            content = [*content[:at], repeated, *content[at + 1 :]]
+    extra = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+    changed = {"tool_calls": calls, "content": content, "additional_kwargs": extra}
+    return [message.model_copy(update=changed)]
+
+
+def _marks(message: msg.BaseMessage) -> Mapping[str, Any]:
     marks = message.response_metadata.get(KEY)
     return marks if isinstance(marks, Mapping) else {}
 
 
-def _marked(message: M, marks: Update) -> M:
+def _marked(message: msg.ToolMessage, marks: Update) -> msg.ToolMessage:
     """Note for later steps what hooks decided."""
     set_marks = {key: value for key, value in marks.items() if value is not None}
     if not set_marks:
@@ -695,31 +628,65 @@ def _marked(message: M, marks: Update) -> M:
     return message.model_copy(update={"response_metadata": metadata})
 
 
+# Messages and tools of LangChain.
+
+
+def _agent_name() -> str | None:
+    return get_config().get("metadata", {}).get("lc_agent_name")
+
+
+def _tool_name(tool: Any) -> str:
+    """The name of a tool, of a service's own tool, or of a tool choice."""
+    if not isinstance(tool, dict):
+        return str(getattr(tool, "name", tool))
+    function = tool.get("function", tool)
+    return str(function.get("name") or tool.get("type") or "")
+
+
+def _prompts(messages: Sequence[Any]) -> list[Any]:
+    """The last messages of the person in a row."""
+    prompts: list[Any] = []
+    for message in reversed(messages):
+        if isinstance(message, msg.HumanMessage):
+            prompts.insert(0, message)
+        elif prompts and not isinstance(message, msg.SystemMessage):
+            break
+    return prompts
+
+
+def _text(*messages: Any) -> str:
+    # ``text`` is a subclass of str.
+    return "\n\n".join(str(message.text) for message in messages)
+
+
+def _role(message: Any) -> str:
+    match message:
+        case msg.HumanMessage():
+            return "user"
+        case msg.AIMessage():
+            return "model"
+        case msg.SystemMessage():
+            return "system"
+    return ""
+
+
+def _shown_text(message: Any) -> str:
+    """What hooks see of a message: they do not see results of tools."""
+    return _text(message) if _role(message) else ""
+
+
 def _with_content(message: M, content: Any) -> M:
     return message.model_copy(update={"content": content})
 
 
 def _with_text(message: M, text: str | None) -> M | None:
     """A message with another text, or without; images, calls and so on stay."""
-    content: Any = message.content
-    if isinstance(content, str):
-        # Services reject results whose calls are gone.
-        is_kept = text is not None or getattr(message, "tool_calls", None)
-        return _with_content(message, text or "") if is_kept else None
-    blocks = _blocks([text] if text else [])
-    blocks += [b for b in content if isinstance(b, dict) and b.get("type") != "text"]
-    return _with_content(message, blocks) if blocks else None
+    content = with_text(message.content, text)
+    is_emptied = text is not None and isinstance(content, str)
+    # Services reject results whose calls are gone.
+    stays = content or is_emptied or getattr(message, "tool_calls", None)
+    return _with_content(message, content) if stays else None
 
 
 def _extended(message: M, additions: list[str]) -> M:
-    """Add texts after the content of a message."""
-    content: Any = message.content
-    if not additions:
-        return message
-    if isinstance(content, str):
-        return _with_content(message, "\n\n".join(filter(None, [content, *additions])))
-    return _with_content(message, [*content, *_blocks(additions)])
-
-
-def _blocks(texts: list[str]) -> list[Any]:
-    return [{"type": "text", "text": text} for text in texts]
+    return _with_content(message, extended(message.content, additions))
