@@ -44,9 +44,9 @@ from hookline.settings.watch import SettingsWatch
 
 from .conversation import Conversation
 from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
-from .host import Answer, BadInputError, Host, HostEvent, lost
+from .host import BadInputError, Host, HostEvent, lost
 from .host_files import deadline_ms, is_installed, needed_ms
-from .host_verdict import Effect, HostVerdict, Wire, host_verdict
+from .host_verdict import Answer, Effect, HostVerdict, Wire, host_verdict
 from .registry import host_of, real_host
 from .self_protection import refusal
 

@@ -1,9 +1,9 @@
-"""A coding agent: how it is read, and the verbs in which most of them are answered.
+"""A coding agent: its files, how its events are read, and how hooks answer it.
 
 A host reads its own JSON into a ``HostEvent`` and writes what the hooks said together,
 a ``HostVerdict``, in the form that it obeys. Everything between the two is the same for
-all hosts (``bridge.py``). What most hosts share is here, in Claude Code's spelling;
-what differs is in ``emitters``, one file for each agent.
+all hosts (``bridge.py``). What is said here is as in Claude Code; what differs is in
+``emitters``, one file for each agent.
 """
 
 from __future__ import annotations
@@ -19,16 +19,33 @@ from hookline.errors import HooklineError
 from hookline.protocol.convert import KeyPath
 from hookline.protocol.dialects import CLAUDE_NOTIFICATIONS
 from hookline.protocol.events import HookEventName
-from hookline.protocol.outputs import BLOCKED_BY_HOOK
-from hookline.protocol.values import describe, encode, text_of
+from hookline.protocol.values import describe, text_of
 
-from .host_verdict import Effect, HostVerdict, Limits, Wire
+from .host_verdict import (
+    COMMON_LIMITS,
+    EFFECTS,
+    Answer,
+    Effect,
+    HostVerdict,
+    Limits,
+    Wire,
+    json_answer,
+    show,
+)
 from .tools import ToolCall, read_call
 
 _E = HookEventName
 _SOURCES = {"compact": "compress", "new": "startup", "fork": "resume"}
 """Why a session starts: words of hosts, and ours."""
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_CARRIED = (
+    *("tool_use_id", "permission_mode", "agent_id", "agent_type", "mcp_context"),
+    *("agent_transcript_path", "custom_instructions", "original_request_name"),
+)
+"""Fields that have the same meaning for us."""
+_REFUSABLE = frozenset(
+    {*(_E.BeforeTool, _E.BeforeAgent, _E.AfterAgent), _E.SubagentStart, _E.SubagentStop}
+)
+_FAILURES = frozenset({"PostToolUseFailure", "postToolUseFailure"})
 
 
 class Layout(StrEnum):
@@ -139,18 +156,6 @@ class HostEvent(Struct, frozen=True, kw_only=True):
         ]
 
 
-class Answer(Struct, frozen=True):
-    """What a host reads."""
-
-    stdout: bytes = b""
-    status: int = 0
-    stderr: str = ""
-    lost: tuple[str, ...] = ()
-    """What this event could not express, beyond the limits of the host."""
-    expressed: frozenset[Effect] = frozenset()
-    """What the host cannot express on every event, and could on this one."""
-
-
 class Host:
     """One coding agent."""
 
@@ -160,40 +165,58 @@ class Host:
     """As people call it."""
     tested: str | None = None
     """The version that was observed; None: written by its documentation alone."""
-    events: Mapping[str, HookEventName]
-    """Their events, and ours."""
-    ignored: frozenset[str] = frozenset()
-    """Further events that the host is known to have."""
-    limits: Limits
     files: HostFiles
     places: str
     """A pattern for the ends of paths that are files of this agent."""
-    asks: bool = False
-    """Whether it can ask a person before a tool runs."""
-    tools: Mapping[str, str]
-    """Their names of tools, and ours."""
     project_variables: tuple[str, ...] = ()
     """What holds the folder where the search for projects starts.
 
     hosts/README.md#rules 8
     """
 
-    name_fields: tuple[str, ...] = ("hook_event_name",)
-    session_fields: tuple[str, ...] = ("session_id",)
-    folder_field = "cwd"
-    prompt_field = "prompt"
-    answer_fields: tuple[str, ...] = ("last_assistant_message",)
-    carried: tuple[str, ...] = ()
-    """Fields that have the same name and meaning as ours."""
+    events: Mapping[str, HookEventName]
+    """Their events, and ours."""
+    aliases: Mapping[str, str] = {}
+    """Other names of these events, in the JSON or in older versions."""
+    ignored: frozenset[str] = frozenset()
+    """Further events that the host is known to have."""
+    spelled: Mapping[str, str] = {}
+    """Fields that Claude Code calls otherwise: the host's names, the first one wins."""
     reasons: Mapping[str, str] = {}
     """Why a session ends; where there are any, other words mean ``other``."""
+    tools: Mapping[str, str]
+    """Their names of tools, and ours."""
+    server_tool: re.Pattern[str] | None = None
+    """What tools of other servers are called: the server, and the tool."""
+
+    limits: Limits
+    """What cannot be expressed, beyond what no host can (``COMMON_LIMITS``)."""
+    asks: bool = False
+    """Whether it can ask a person before a tool runs."""
+    carries: Mapping[str, Effect] = {}
+    """Keys of an answer, and what can be said with them in spite of the limits."""
+    shows_notices: bool = False
+    """Whether every answer may have a ``systemMessage``."""
+    longest_text: int | None = None
+    """Longer texts of an answer are cut."""
+
+    def __init__(self) -> None:
+        every = {event: {**COMMON_LIMITS.get(event, {})} for event in EFFECTS}
+        for event in self.limits:
+            every[event] |= self.limits[event]
+        self.limits = {
+            event: {one: texts[one] for one in EFFECTS[event] if one in texts}
+            for event, texts in every.items()
+            if event in self.events.values()
+        }
 
     def event_name(self, payload: Wire, argument: str | None) -> str:
         """The host's name of an event; raises ``BadInputError``.
 
         ``argument`` is the one on the command line, for hosts whose JSON has none.
         """
-        return text_field(payload, *self.name_fields, default=argument)
+        name = text_field(payload, *self.names("hook_event_name"), default=argument)
+        return self.aliases.get(name, name)
 
     def our_event(self, name: str) -> HookEventName | None:
         """Our event for one of the host's; raises for one that it does not have."""
@@ -209,50 +232,73 @@ class Host:
     def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name; raises ``BadInputError``."""
         event, call = self.our_event(name), None
+        plain = self.plain(payload, name)
         if event in (_E.BeforeTool, _E.AfterTool):
-            call = self.call(payload, name)
-        fields = {} if event is None else self.fields(event, name, payload, call)
-        carried = [key for key in self.carried if payload.get(key) is not None]
+            call = self.call(plain, name)
+        fields = {} if event is None else self.fields(event, name, plain, call)
+        carried = ((key, self.value(plain, key)) for key in _CARRIED)
+        # Nothing odd in the first and the last of these keeps hooks from the event.
         return HostEvent(
             name=name,
             event=event,
-            fields={key: payload[key] for key in carried} | fields,
+            fields={key: value for key, value in carried if value is not None} | fields,
             call=call,
             payload=payload,
-            # Nothing odd in these keeps hooks from seeing the event.
-            session_id=self.session(payload),
-            transcript_path=first_text(payload, "transcript_path"),
-            cwd=self.folder(payload),
+            session_id=first_text(plain, *self.names("session_id")),
+            transcript_path=first_text(plain, "transcript_path"),
+            cwd=self.folder(plain),
         )
 
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said; here for a host that knows a block alone."""
+        """Write what the hooks said."""
+        answer = self.answer(event, verdict)
+        expressed: set[Effect] = set()
+        if not isinstance(answer, Answer):
+            if self.shows_notices:
+                answer |= show(answer.get("systemMessage"), verdict.notice)
+            keys = {*answer, *answer.get("hookSpecificOutput", ())}
+            expressed = {self.carries[key] for key in self.carries.keys() & keys}
+            answer = json_answer(answer, self.longest_text)
+        is_ending = event.event in (_E.AfterAgent, _E.SubagentStop)
+        refused = verdict.rejects if is_ending else verdict.ends
+        if refused and event.event in _REFUSABLE:
+            is_obeyed = Effect.BLOCK not in self.limits.get(event.event, {})
+            # The reason of a refusal has the rest with it.
+            expressed |= {Effect.CONTEXT, Effect.MESSAGE} if is_obeyed else set()
+        return structs.replace(answer, expressed=frozenset(expressed))
+
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
+        """What to write; here for a host that knows a block alone."""
         if event.event in (_E.BeforeTool, _E.BeforeAgent) and verdict.ends:
-            return self.refusal(verdict)
+            return self.refuse(verdict.refusal())
         return Answer()
 
     def refuse(self, reason: str) -> Answer:
-        """Block an event that could not be read, whichever it is."""
+        """Block an event, also one that could not be read."""
         return Answer(status=2, stderr=reason)
 
-    def refusal(self, verdict: HostVerdict) -> Answer:
-        """Block, and say with it what would not reach the model otherwise."""
-        answer = self.refuse(verdict.refusal())
-        expressed = frozenset({Effect.CONTEXT, Effect.MESSAGE})
-        return structs.replace(answer, expressed=expressed)
+    def plain(self, payload: Wire, name: str) -> Wire:
+        """The fields of an event, all in one object."""
+        return payload
 
-    def session(self, payload: Wire) -> str:
-        """The session that an event belongs to."""
-        return first_text(payload, *self.session_fields)
+    def names(self, field: str) -> list[str]:
+        """What the host calls a field."""
+        return self.spelled.get(field, field).split()
 
-    def folder(self, payload: Wire) -> str:
-        """Where the agent works."""
-        return first_text(payload, self.folder_field)
+    def value(self, payload: Wire, field: str, default: Any = None) -> Any:
+        """A field, whatever it is."""
+        values = (payload[name] for name in self.names(field) if name in payload)
+        return next(values, default)
+
+    def text(self, payload: Wire, field: str, default: str | None = None) -> str:
+        """A field that is a text; raises if it is something else."""
+        return text_field(payload, *self.names(field), default=default)
 
     def call(self, payload: Wire, name: str) -> ToolCall:
         """What a tool is about to do, or did."""
-        tool = text_field(payload, "tool_name")
-        return read_call(tool, required(payload, "tool_input"), self.tools)
+        tool = self.text(payload, "tool_name")
+        tool_input = required(payload, *self.names("tool_input"))
+        return read_call(tool, tool_input, self.tools)
 
     def fields(
         self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
@@ -260,13 +306,16 @@ class Host:
         """The fields of an event in our spelling."""
         match event:
             case _E.BeforeTool | _E.AfterTool if call is not None:
-                server = self.server(call.name, payload)
-                fields = {"mcp_context": server} if server else {}
+                fields = {}
+                if self.server_tool and (
+                    name_parts := self.server_tool.fullmatch(call.name)
+                ):
+                    fields["mcp_context"] = mcp_tool(*name_parts.groups())
                 if event is _E.AfterTool:
                     fields["tool_response"] = self.response(call.name, name, payload)
                 return fields
             case _E.BeforeAgent:
-                return {"prompt": text_field(payload, self.prompt_field)}
+                return {"prompt": self.text(payload, "prompt")}
             case _E.AfterAgent:
                 prompt = text_field(payload, "prompt", default="")
                 return {"prompt": prompt, **self.ending(payload)}
@@ -285,25 +334,30 @@ class Host:
                 return _notification(payload)
         return {"trigger": text_field(payload, "trigger", default="auto")}
 
-    def server(self, tool: str, payload: Wire) -> Wire:
-        """The ``mcp_context`` of a tool of another server; empty for other tools."""
-        return {}
-
     def response(self, tool: str, name: str, payload: Wire) -> Wire:
         """The result of a tool in our shape."""
-        return tool_result(payload.get("tool_response", ""))
+        content = self.value(payload, "tool_response", "")
+        if name not in _FAILURES:
+            return tool_result(content)
+        error = self.text(payload, "error", "the tool failed")
+        return tool_result(content or error, error)
 
     def ending(self, payload: Wire) -> Wire:
         """The answer at the end of a turn."""
-        answer = text_field(payload, *self.answer_fields, default="")
+        answer = self.text(payload, "last_assistant_message", "")
         is_again = payload.get("stop_hook_active") is True
         return {"prompt_response": answer, "stop_hook_active": is_again}
 
     def agent(self, payload: Wire) -> Wire:
         """A subagent."""
-        kind = text_field(payload, "agent_type", "agent_name", default="")
-        identifier = text_field(payload, "agent_id", default="")
-        return {"agent_id": identifier, "agent_type": kind}
+        return {key: self.text(payload, key, "") for key in ("agent_id", "agent_type")}
+
+    def folder(self, payload: Wire) -> str:
+        """Where the agent works."""
+        roots = payload.get("workspace_roots", payload.get("workspaceRoots"))
+        root = roots[0] if isinstance(roots, list) and roots else ""
+        given = first_text(payload, *self.names("cwd"))
+        return given or (root if isinstance(root, str) else "")
 
 
 def _notification(payload: Wire) -> Wire:
@@ -326,86 +380,15 @@ def lost(
     return [f"{host.title}: {event.value}: {loss}" for loss in losses]
 
 
-# The verbs: what to put into an answer. A key without a value is left out of it.
-
-
-def specific(event: HostEvent, context: str = "", **values: Any) -> Wire:
-    """What goes beside the common keys; nothing where there are no values."""
-    values = {key: value for key, value in values.items() if value is not None}
-    values |= {"additionalContext": context} if context else {}
-    name = {"hookEventName": event.name}
-    return {"hookSpecificOutput": name | values} if values else {}
-
-
-def deny(event: HostEvent, reason: str, context: str = "") -> Wire:
-    """Refuse the call of a tool."""
-    decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
-    return specific(event, context, **decision)
-
-
-def question(verdict: HostVerdict) -> Wire:
-    """Let a person decide, if a hook asks for that: values for ``specific``."""
-    if not verdict.ask:
-        return {}
-    reason = verdict.reason or verdict.message
-    return {"permissionDecision": "ask", "permissionDecisionReason": reason}
-
-
-def block(reason: str) -> Wire:
-    """Reject a prompt or an answer."""
-    return {"decision": "block", "reason": reason}
-
-
-def end(reason: str) -> Wire:
-    """End the run."""
-    return {"continue": False, "stopReason": reason}
-
-
-def stop(verdict: HostVerdict) -> Wire:
-    """End the run if a hook asks for that."""
-    return end(verdict.stop_reason or BLOCKED_BY_HOOK) if verdict.stop else {}
-
-
-def show(*texts: str | None) -> Wire:
-    """Show texts to the person."""
-    message = "\n".join(filter(None, texts))
-    return {"systemMessage": message} if message else {}
-
-
-def with_notice(wire: Wire, verdict: HostVerdict) -> Wire:
-    """Show what hooks say to the person alone, after the rest."""
-    return wire | show(wire.get("systemMessage"), verdict.notice)
-
-
-def json_answer(wire: Wire, *expressed: Effect) -> Answer:
-    """An answer in JSON, in ASCII because hosts decode their pipes piece by piece.
-
-    An empty object is a value: that of a changed input.
-    """
-    wire = {key: value for key, value in wire.items() if value not in (None, "")}
-    text = encode(wire)
-    if not text.isascii():
-        text = _BEYOND_ASCII.sub(_as_escapes, text.decode()).encode()
-    return Answer(text + b"\n", expressed=frozenset(expressed))
-
-
-def _as_escapes(characters: re.Match[str]) -> str:
-    units = characters[0].encode("utf-16-be").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-# Fields of what a host sends.
-
-
 def tool_result(content: Any, error: str | None = None) -> Wire:
     """The result of a tool in our shape (protocol.md#events)."""
     result: Wire = {"llmContent": content, "returnDisplay": content}
     return result if error is None else result | {"error": {"message": error}}
 
 
-def mcp_tool(server: str, tool: str) -> Wire:
+def mcp_tool(server: str | None, tool: str) -> Wire:
     """A tool of another server in our shape."""
-    return {"server_name": server, "tool_name": tool}
+    return {"server_name": server, "tool_name": tool} if server else {"tool_name": tool}
 
 
 def object_field(payload: Wire, name: str) -> Wire:

@@ -12,35 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hookline.hosts.conversation import Conversation
-from hookline.hosts.host import (
-    Answer,
-    Host,
-    HostEvent,
-    HostFiles,
-    block,
-    deny,
-    end,
-    json_answer,
-    mcp_tool,
-    question,
-    show,
-    specific,
-    stop,
-    text_field,
-    tool_result,
-    with_notice,
-)
+from hookline.hosts.host import Host, HostEvent, HostFiles, text_field, tool_result
 from hookline.hosts.host_verdict import (
-    NO_CLEAR,
-    RESULT_SHOWN,
-    TO_PERSON,
-    TOLD_NOT_TO_WORK,
+    NOT_STARTED,
     WITHHELD,
+    Answer,
     Effect,
     HostVerdict,
     Limits,
     Wire,
+    block,
+    deny,
+    end,
     escape,
+    question,
+    show,
+    specific,
+    stop,
 )
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import (
@@ -57,41 +45,14 @@ _E = HookEventName
 FAILURE = CLAUDE_FAILURE_EVENT
 BATCH = "PostToolBatch"
 """Once all tools of a turn have run, and before the model is called."""
-TOOLS = tool_names(
-    {
-        Tool.SHELL: "Bash Monitor PowerShell",
-        Tool.READ: "Read",
-        Tool.WRITE: "Write",
-        Tool.REPLACE: "Edit MultiEdit NotebookEdit",
-        Tool.GLOB: "Glob",
-        Tool.GREP: "Grep",
-        Tool.LIST: "LS",
-        Tool.FETCH: "WebFetch",
-        Tool.SEARCH: "WebSearch",
-        Tool.TASK: "Task Agent",
-    }
-)
-LIMITS: Limits = {
-    _E.AfterTool: {
-        Effect.WITHHOLD: "the run ends where a result cannot be replaced",
-        Effect.SUPPRESS: RESULT_SHOWN,
-    },
-    _E.AfterAgent: {Effect.CLEAR: NO_CLEAR},
-    _E.SessionEnd: {Effect.MESSAGE: TO_PERSON},
-    _E.Notification: {Effect.MESSAGE: TO_PERSON},
-    _E.PreCompress: {Effect.MESSAGE: TO_PERSON},
-    _E.SubagentStart: {
-        Effect.BLOCK: TOLD_NOT_TO_WORK,
-        Effect.STOP: TOLD_NOT_TO_WORK,
-    },
-    _E.SubagentStop: {Effect.CLEAR: NO_CLEAR},
-}
 
 
 class ClaudeHost(Host):
-    """Claude Code."""
+    """Claude Code, and the base of hosts that took over its events and answers."""
 
     name = "claude"
+    title = "Claude Code"
+    tested: str | None = "2.1.325"
     files = HostFiles(
         project=".claude/settings.json",
         user="$CLAUDE_CONFIG_DIR/settings.json",
@@ -104,32 +65,42 @@ class ClaudeHost(Host):
         next_step="start claude and trust the folder if it asks; /hooks shows hooks",
     )
     places = r"\.claude/[^/]+|\.claude-plugin/[^/]+"
-    title = "Claude Code"
-    tested: str | None = "2.1.325"
+    project_variables: tuple[str, ...] = ("CLAUDE_PROJECT_DIR",)
     events: Mapping[str, HookEventName] = {
         **CLAUDE_EVENTS,
         FAILURE: _E.AfterTool,
         BATCH: _E.AfterTool,
     }
     ignored = frozenset({"MessageDisplay", "PostCompact"})
-    asks = True
-    tools: Mapping[str, str] = TOOLS
-    project_variables: tuple[str, ...] = ("CLAUDE_PROJECT_DIR",)
-    carried = (
-        *("tool_use_id", "permission_mode", "agent_id", "agent_type"),
-        *("agent_transcript_path", "custom_instructions"),
+    tools = tool_names(
+        {
+            Tool.SHELL: "Bash Monitor PowerShell",
+            Tool.READ: "Read",
+            Tool.WRITE: "Write",
+            Tool.REPLACE: "Edit MultiEdit NotebookEdit",
+            Tool.GLOB: "Glob",
+            Tool.GREP: "Grep",
+            Tool.LIST: "LS",
+            Tool.FETCH: "WebFetch",
+            Tool.SEARCH: "WebSearch",
+            Tool.TASK: "Task Agent",
+        }
     )
-    limits = LIMITS
+    server_tool = CLAUDE_MCP_TOOL
+    limits: Limits = {
+        _E.AfterTool: {
+            Effect.WITHHOLD: "the run ends where a result cannot be replaced"
+        },
+        _E.SubagentStart: NOT_STARTED,
+    }
+    asks = True
+    carries: Mapping[str, Effect] = {"updatedToolOutput": Effect.WITHHOLD}
+    shows_notices = True
 
     def our_event(self, name: str) -> HookEventName | None:
         """Our event; the batch of a turn's tools has none, and says what was kept."""
         event = super().our_event(name)
         return None if name == BATCH else event
-
-    def server(self, tool: str, payload: Wire) -> Wire:
-        """Tools of other servers are ``mcp__SERVER__TOOL``."""
-        names = CLAUDE_MCP_TOOL.fullmatch(tool)
-        return mcp_tool(names[1], names[2]) if names else {}
 
     def response(self, tool: str, name: str, payload: Wire) -> Wire:
         """A result in our shape; of a failed tool the error is all there is."""
@@ -141,51 +112,48 @@ class ClaudeHost(Host):
         result = tool_result(content)
         return result if content is response else result | {"metadata": response}
 
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said."""
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
+        """What to write."""
+        context = verdict.model_text()
         match event.event:
             case _E.BeforeTool if verdict.ends:
-                wire = stop(verdict) | deny(event, verdict.refusal())
+                denied = deny(verdict.refusal())
+                return stop(verdict) | specific(event.name, **denied)
             case _E.BeforeTool:
                 values = question(verdict) | {"updatedInput": verdict.tool_input}
-                wire = specific(event, verdict.model_text(), **values)
+                return specific(event.name, context, **values)
             case _E.AfterTool if event.name == FAILURE:
-                wire = self.after_failure(event, verdict)
+                return self.after_failure(event, verdict)
             case _E.AfterTool if verdict.withheld:
-                wire = _withholding(event, verdict)
+                return _withholding(event, verdict)
             case _E.AfterTool:
                 reason = verdict.reason or BLOCKED_BY_HOOK
-                wire = stop(verdict) | (block(reason) if verdict.blocked else {})
-                wire |= specific(event, verdict.model_text())
+                objection = block(reason) if verdict.blocked else {}
+                return stop(verdict) | objection | specific(event.name, context)
             case _E.BeforeAgent if verdict.ends:
                 reason = verdict.reason if verdict.blocked else verdict.stop_reason
-                wire = stop(verdict) | block(reason or BLOCKED_BY_HOOK)
-                wire |= show(verdict.message)
+                blocked = block(reason or BLOCKED_BY_HOOK)
+                return stop(verdict) | blocked | show(verdict.message)
             case _E.BeforeAgent | _E.SessionStart:
-                wire = specific(event, verdict.model_text())
+                return specific(event.name, context)
             case _E.SubagentStart:
-                wire = specific(event, verdict.subagent_text())
+                return specific(event.name, verdict.subagent_text())
             # A block goes on with the reason as the next prompt; a stop does not.
             case _E.AfterAgent | _E.SubagentStop if verdict.stop:
-                wire = stop(verdict) | show(verdict.message)
+                return stop(verdict) | show(verdict.message)
             case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
-                wire = block(verdict.refusal())
+                return block(verdict.refusal())
             case _E.AfterAgent | _E.SubagentStop | _E.PreCompress:
-                wire = show(verdict.message) | self._own_answer(event, verdict)
+                return show(verdict.message) | self._own_answer(event, verdict)
             case None if event.name == BATCH:
-                wire = self.take_stop(event)
-            case _:
-                wire = show(verdict.message)
-        # Some answers after a tool cannot say it, and this one does.
-        withholds = "updatedToolOutput" in wire.get("hookSpecificOutput", {})
-        effects = [Effect.WITHHOLD] if withholds else []
-        return json_answer(with_notice(wire, verdict), *effects)
+                return self.take_stop(event)
+        return show(verdict.message)
 
     def after_failure(self, event: HostEvent, verdict: HostVerdict) -> Wire:
         """It obeys no stop here; the run ends at the PostToolBatch that follows."""
         if verdict.withheld or verdict.stop:
             self._conversation(event).postpone_stop(verdict.refusal())
-        return specific(event, verdict.remark_with_stop())
+        return specific(event.name, verdict.remark_with_stop())
 
     def take_stop(self, event: HostEvent) -> Wire:
         """Say a stop that was kept at a failed tool."""
@@ -203,7 +171,7 @@ class ClaudeHost(Host):
         if blocks:
             return block("\n".join(dict.fromkeys(blocks)))
         contexts = [escape(answer["additionalContext"]) for answer in answers]
-        return specific(event, "\n".join(contexts))
+        return specific(event.name, "\n".join(contexts))
 
 
 def _withholding(event: HostEvent, verdict: HostVerdict) -> Wire:
@@ -213,7 +181,7 @@ def _withholding(event: HostEvent, verdict: HostVerdict) -> Wire:
     replacement = claude_replacement(tool, response, reason)
     if replacement is None:
         return end(f"{tool or 'A tool'}: {reason}")
-    return stop(verdict) | specific(event, updatedToolOutput=replacement)
+    return stop(verdict) | specific(event.name, updatedToolOutput=replacement)
 
 
 HOST = ClaudeHost()

@@ -11,83 +11,52 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from os import O_NONBLOCK, pread
 from typing import Any
 
-from msgspec import structs
-
 from hookline.hosts.host import (
-    Answer,
     Host,
     HostEvent,
     HostFiles,
     Layout,
-    block,
-    json_answer,
-    mcp_tool,
-    question,
     required,
-    specific,
-    text_field,
     tool_result,
 )
 from hookline.hosts.host_verdict import (
-    NO_CLEAR,
-    RESULT_SHOWN,
-    TOLD_NOT_TO_WORK,
+    NOT_STARTED,
     WITHHELD,
+    Answer,
     Effect,
     HostVerdict,
-    Limits,
     Wire,
+    block,
+    deny,
+    json_answer,
+    question,
+    specific,
 )
-from hookline.hosts.tools import Tool, ToolCall, read_call, tool_names
+from hookline.hosts.tools import Tool, ToolCall, tool_names
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import decode
 
-from .claude import FAILURE, TOOLS
+from .claude import ClaudeHost
 
 _E = HookEventName
-_EVENTS = {
-    "preToolUse": _E.BeforeTool,
-    "postToolUse": _E.AfterTool,
-    "postToolUseFailure": _E.AfterTool,
-    "userPromptSubmitted": _E.BeforeAgent,
-    "agentStop": _E.AfterAgent,
-    "sessionStart": _E.SessionStart,
-    "sessionEnd": _E.SessionEnd,
-    "notification": _E.Notification,
-    "preCompact": _E.PreCompress,
-    "subagentStart": _E.SubagentStart,
-    "subagentStop": _E.SubagentStop,
-}
 _OWN_NAMES = {"UserPromptSubmit": "userPromptSubmitted", "Stop": "agentStop"}
-_FAILURES = frozenset({"postToolUseFailure", FAILURE})
+_FAILURES = frozenset({"postToolUseFailure", "PostToolUseFailure"})
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NOBODY = "Copilot has no place for it"
 MAX_BYTES = 4 * 1024 * 1024
 """How much of the end of the file of a session is read."""
-LIMITS: Limits = {
-    _E.BeforeTool: {Effect.STOP: "the call is denied, and the turn goes on"},
-    _E.AfterTool: {
-        Effect.WITHHOLD: "the error of a tool that failed reaches the model",
-        Effect.SUPPRESS: RESULT_SHOWN,
-        Effect.STOP: "the turn goes on, without the result unless the tool failed",
-    },
-    _E.AfterAgent: {Effect.CLEAR: NO_CLEAR, Effect.MESSAGE: _NOBODY},
-    _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
-    _E.Notification: {Effect.MESSAGE: _NOBODY},
-    _E.PreCompress: {Effect.MESSAGE: _NOBODY},
-    _E.SubagentStart: {Effect.BLOCK: TOLD_NOT_TO_WORK, Effect.STOP: TOLD_NOT_TO_WORK},
-    _E.SubagentStop: {Effect.CLEAR: NO_CLEAR, Effect.MESSAGE: _NOBODY},
-}
 
 
 class CopilotHost(Host):
     """GitHub Copilot CLI."""
 
     name = "copilot"
+    title = "GitHub Copilot CLI"
+    tested = "1.0.102"
     files = HostFiles(
         project=".github/hooks/hookline.json",
         user="$COPILOT_HOME/hooks/hookline.json",
@@ -109,16 +78,37 @@ class CopilotHost(Host):
         "'copilot -p' does not ask: --trust-folder trusts it for one run",
     )
     places = r"\.github/(hooks|copilot)/[^/]+|\.copilot/(hooks/)?[^/]+"
-    title = "GitHub Copilot CLI"
-    tested = "1.0.102"
-    events: Mapping[str, HookEventName] = _EVENTS
+    project_variables = ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+    events = {
+        "preToolUse": _E.BeforeTool,
+        "postToolUse": _E.AfterTool,
+        "postToolUseFailure": _E.AfterTool,
+        "userPromptSubmitted": _E.BeforeAgent,
+        "agentStop": _E.AfterAgent,
+        "sessionStart": _E.SessionStart,
+        "sessionEnd": _E.SessionEnd,
+        "notification": _E.Notification,
+        "preCompact": _E.PreCompress,
+        "subagentStart": _E.SubagentStart,
+        "subagentStop": _E.SubagentStop,
+    }
     ignored = frozenset(
         {"permissionRequest", "errorOccurred", "userPromptTransformed"}
         | {"preMcpToolCall"}
     )
-    limits = LIMITS
-    asks = True
-    tools: Mapping[str, str] = TOOLS | tool_names(
+    # In snake case, as ``plain`` gives them.
+    spelled = {
+        "hook_event_name": "hook_event_name hookName",
+        "tool_input": "tool_args tool_input",
+        "agent_type": "agent_type agent_name",
+        "last_assistant_message": "response last_assistant_message",
+    }
+    reasons = {
+        **{reason: reason for reason in ("exit", "clear", "logout")},
+        **dict.fromkeys(("user_exit", "prompt_input_exit"), "prompt_input_exit"),
+        "complete": "exit",
+    }
+    tools = ClaudeHost.tools | tool_names(
         {
             # The last two type into a shell that runs already.
             Tool.SHELL: "bash powershell write_bash write_powershell",
@@ -133,15 +123,22 @@ class CopilotHost(Host):
             Tool.TASK: "task",
         }
     )
-    project_variables = ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
-    name_fields = ("hook_event_name", "hookName")
-    answer_fields = ("response", "last_assistant_message")
-    carried = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
-    reasons: Mapping[str, str] = {
-        **{reason: reason for reason in ("exit", "clear", "logout")},
-        **dict.fromkeys(("user_exit", "prompt_input_exit"), "prompt_input_exit"),
-        "complete": "exit",
+    server_tool = re.compile(r"(?s)(.*)-(.*)")  # its own have no hyphen
+    limits = {
+        _E.BeforeTool: {Effect.STOP: "the call is denied, and the turn goes on"},
+        _E.AfterTool: {
+            Effect.WITHHOLD: "the error of a tool that failed reaches the model",
+            Effect.STOP: "the turn goes on, without the result unless the tool failed",
+        },
+        _E.AfterAgent: {Effect.MESSAGE: _NOBODY},
+        _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
+        _E.Notification: {Effect.MESSAGE: _NOBODY},
+        _E.PreCompress: {Effect.MESSAGE: _NOBODY},
+        _E.SubagentStart: NOT_STARTED,
+        _E.SubagentStop: {Effect.MESSAGE: _NOBODY},
     }
+    asks = True
+    carries = {"modifiedResult": Effect.WITHHOLD}
 
     def event_name(self, payload: Wire, argument: str | None) -> str:
         """The one on the command line: the JSON has it in one spelling only."""
@@ -158,19 +155,18 @@ class CopilotHost(Host):
         """The camelCase name of an event."""
         return _OWN_NAMES.get(name, name[:1].lower() + name[1:])
 
+    def plain(self, payload: Wire, name: str) -> Wire:
+        """The fields in one spelling."""
+        return {_CAMEL.sub("_", key).lower(): value for key, value in payload.items()}
+
     def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        plain = {_CAMEL.sub("_", key).lower(): value for key, value in payload.items()}
         is_turn = self.our_event(name) in (_E.BeforeAgent, _E.AfterAgent)
-        if is_turn and plain.get("agent_id") is not None:
+        agents = (payload.get("agentId"), payload.get("agent_id"))
+        if is_turn and agents != (None, None):
             # Fired for subagents as well, beside the events of subagents.
             return HostEvent(name=name, event=None, payload=payload)
-        return structs.replace(super().read(plain, name), payload=payload)
-
-    def call(self, payload: Wire, name: str) -> ToolCall:
-        """What a tool is about to do, or did."""
-        tool_input = required(payload, "tool_args", "tool_input")
-        return read_call(text_field(payload, "tool_name"), tool_input, self.tools)
+        return super().read(payload, name)
 
     def fields(
         self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
@@ -182,66 +178,53 @@ class CopilotHost(Host):
         fields = super().fields(event, name, payload, call)
         return {"prompt": "", **fields} if event is _E.SubagentStop else fields
 
-    def server(self, tool: str, payload: Wire) -> Wire:
-        """Tools of other servers are ``SERVER-TOOL``: Copilot's have no hyphen."""
-        server, hyphen, name = tool.rpartition("-")
-        return mcp_tool(server, name) if hyphen else {}
-
     def response(self, tool: str, name: str, payload: Wire) -> Wire:
         """The result of a tool in our shape."""
         if name in _FAILURES:
-            error = text_field(payload, "error", default="the tool failed")
-            return tool_result(error, error)
+            return super().response(tool, name, payload)
         result = required(payload, "tool_result", "tool_response")
         for key in ("textResultForLlm", "text_result_for_llm"):
             if isinstance(result, dict) and result.get(key) is not None:
                 return tool_result(result[key]) | {"metadata": result}
         return tool_result(result)
 
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said."""
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
+        """What to write."""
+        context = {"additionalContext": verdict.model_text()}
         match event.event:
             case _E.BeforeTool:
-                return _before_tool(event, verdict)
+                is_claude = "tool_name" in event.payload
+                changed = "updatedInput" if is_claude else "modifiedArgs"
+                wire = question(verdict) | {changed: verdict.tool_input}
+                wire = deny(verdict.short_refusal()) if verdict.ends else wire
+                wire |= context
+                wire = {key: wire[key] for key in wire if wire[key] not in (None, "")}
+                return specific(event.name, **wire) if is_claude else wire
             case _E.AfterTool if event.name not in _FAILURES and (
                 verdict.withheld or verdict.stop
             ):
                 text = verdict.refusal(WITHHELD).strip()
                 result = {"resultType": "success", "textResultForLlm": text}
-                return json_answer({"modifiedResult": result}, Effect.WITHHOLD)
+                return {"modifiedResult": result}
             case _E.AfterTool:
-                return json_answer({"additionalContext": verdict.remark_with_stop()})
+                return {"additionalContext": verdict.remark_with_stop()}
             case _E.BeforeAgent if verdict.ends:
                 # A block without a reason is ignored by Copilot.
-                return json_answer(block(verdict.refusal().strip()))
+                return block(verdict.refusal().strip())
             case _E.BeforeAgent | _E.SessionStart:
-                return json_answer({"additionalContext": verdict.model_text()})
+                return context
             case _E.SubagentStart:
-                return json_answer({"additionalContext": verdict.subagent_text()})
+                return {"additionalContext": verdict.subagent_text()}
             # Without an answer the agent stops, which is all that a stop asks.
             case _E.AfterAgent | _E.SubagentStop if verdict.rejects:
-                return json_answer(block(verdict.refusal().strip()), Effect.MESSAGE)
-        return json_answer({})
+                return block(verdict.refusal().strip())
+        return {}
 
     def refuse(self, reason: str) -> Answer:
         """Copilot ignores the keys of other events: together they block every one."""
-        denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
         # Under PascalCase names it obeys Claude Code's shape alone.
-        claude = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **denied}}
-        return json_answer(denied | claude | block(reason))
-
-
-def _before_tool(event: HostEvent, verdict: HostVerdict) -> Answer:
-    is_claude = "tool_name" in event.payload
-    if verdict.ends:
-        reason = verdict.short_refusal()
-        wire = {"permissionDecision": "deny", "permissionDecisionReason": reason}
-    else:
-        changed = "updatedInput" if is_claude else "modifiedArgs"
-        wire = question(verdict) | {changed: verdict.tool_input}
-    wire["additionalContext"] = verdict.model_text()
-    wire = {key: value for key, value in wire.items() if value not in (None, "")}
-    return json_answer(specific(event, **wire) if is_claude else wire)
+        claude = specific("PreToolUse", **deny(reason))
+        return json_answer(deny(reason) | claude | block(reason))
 
 
 def last_answer(path: Any) -> tuple[str, str]:

@@ -6,41 +6,33 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from msgspec import structs
-
-from hookline.hosts.host import Answer, HostEvent, HostFiles, end, json_answer
+from hookline.hosts.host import HostEvent, HostFiles
 from hookline.hosts.host_verdict import (
-    NO_CLEAR,
     ONLY_REFUSED,
-    RESULT_SHOWN,
+    Answer,
     Effect,
     HostVerdict,
-    Limits,
+    Wire,
+    end,
+    question,
+    show,
+    specific,
 )
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 
-from .claude import TOOLS, ClaudeHost
+from .claude import ClaudeHost
 
 _E = HookEventName
-LIMITS: Limits = {
-    _E.BeforeTool: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
-    _E.AfterTool: {
-        Effect.WITHHOLD: "the run ends before the model sees the result",
-        Effect.SUPPRESS: RESULT_SHOWN,
-    },
-    _E.AfterAgent: {Effect.CLEAR: NO_CLEAR},
-    _E.SubagentStop: {Effect.CLEAR: NO_CLEAR},
-}
 
 
 class DroidHost(ClaudeHost):
     """Droid."""
 
     name = "droid"
+    title = "Droid"
+    tested = None
     files = HostFiles(
         project=".factory/hooks.json",
         user="~/.factory/hooks.json",
@@ -48,13 +40,12 @@ class DroidHost(ClaudeHost):
         extra={"type": "command"},
     )
     places = r"\.factory/[^/]+"
-    title = "Droid"
-    tested: str | None = None
-    events: Mapping[str, HookEventName] = {
-        name: event for name, event in CLAUDE_EVENTS.items() if name != "SubagentStart"
+    project_variables = ("FACTORY_PROJECT_DIR",)
+    events = {
+        name: CLAUDE_EVENTS[name] for name in CLAUDE_EVENTS if name != "SubagentStart"
     }
     ignored = frozenset({"PermissionRequest"})
-    tools: Mapping[str, str] = TOOLS | tool_names(
+    tools = ClaudeHost.tools | tool_names(
         {
             Tool.SHELL: "Execute",
             Tool.WRITE: "Create",
@@ -62,23 +53,22 @@ class DroidHost(ClaudeHost):
             Tool.FETCH: "FetchUrl",
         }
     )
-    project_variables: tuple[str, ...] = ("FACTORY_PROJECT_DIR",)
-    limits = LIMITS
+    limits = {
+        _E.BeforeTool: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
+        _E.AfterTool: {
+            Effect.WITHHOLD: "the run ends before the model sees the result"
+        },
+    }
 
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said."""
-        if event.event is _E.AfterTool and verdict.withheld:
-            return json_answer(end(verdict.refusal()))
-        if event.event is not _E.BeforeTool:
-            return super().write(event, verdict)
-        if verdict.ends:
-            expressed = frozenset({Effect.CONTEXT, Effect.MESSAGE})
-            answer = super().write(event, verdict)
-            return structs.replace(answer, expressed=expressed)
-        texts = filter(None, [verdict.message, verdict.notice])
-        notice = "\n".join(texts)
-        verdict = structs.replace(verdict, context="", message="", notice=notice)
-        return super().write(event, verdict)
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
+        """What to write."""
+        match event.event:
+            case _E.AfterTool if verdict.withheld:
+                return end(verdict.refusal())
+            case _E.BeforeTool if not verdict.ends:
+                values = question(verdict) | {"updatedInput": verdict.tool_input}
+                return specific(event.name, **values) | show(verdict.message)
+        return super().answer(event, verdict)
 
 
 HOST = DroidHost()

@@ -15,29 +15,27 @@ from typing import Any
 from msgspec import structs
 
 from hookline.hosts.host import (
-    Answer,
     Host,
     HostEvent,
     HostFiles,
-    json_answer,
     object_field,
     object_or_empty,
     required,
-    show,
-    specific,
-    stop,
     tool_result,
-    with_notice,
 )
 from hookline.hosts.host_verdict import (
     NOT_BEFORE,
-    RESULT_SHOWN,
     TO_PERSON,
     WITHHELD,
+    Answer,
     Effect,
     HostVerdict,
     Limits,
     Wire,
+    json_answer,
+    show,
+    specific,
+    stop,
 )
 from hookline.hosts.tools import Tool, ToolCall
 from hookline.protocol.events import HookEventName
@@ -52,35 +50,14 @@ _TOOLS = {
 _SPELLED = {tool: name for name, tool in _TOOLS.items()}
 _ENDING = ("finishReason", "index")
 _SAMPLING = ("temperature", "maxOutputTokens", "topP", "topK")
-LIMITS: Limits = {
-    _E.BeforeTool: {Effect.CONTEXT: NOT_BEFORE, Effect.MESSAGE: TO_PERSON},
-    _E.AfterTool: {Effect.SUPPRESS: RESULT_SHOWN},
-    _E.AfterAgent: {Effect.CLEAR: "only together with a block or a stop"},
-    _E.AfterModel: {
-        Effect.CHANGE: "the conversation keeps what the model wrote",
-        Effect.MESSAGE: TO_PERSON,
-        Effect.SUPPRESS: "the text is shown to the person",
-    },
-    _E.BeforeToolSelection: {
-        Effect.CHANGE: "the model is told, but a call of another tool runs",
-        Effect.MESSAGE: TO_PERSON,
-        Effect.STOP: "the model is called without tools",
-    },
-    _E.SessionEnd: {Effect.MESSAGE: TO_PERSON},
-    _E.Notification: {Effect.MESSAGE: TO_PERSON},
-    _E.PreCompress: {Effect.MESSAGE: TO_PERSON},
-}
-_WITH_REFUSAL: Mapping[HookEventName | None, tuple[Effect, ...]] = {
-    _E.BeforeTool: (Effect.CONTEXT, Effect.MESSAGE),
-    _E.AfterAgent: (Effect.CLEAR,),
-}
-"""What can be said together with a block or a stop."""
 
 
 class GeminiHost(Host):
     """Gemini CLI."""
 
     name = "gemini"
+    title = "Gemini CLI"
+    tested: str | None = "0.61.0"
     files = HostFiles(
         project=".gemini/settings.json",
         user="$GEMINI_CLI_HOME/.gemini/settings.json",
@@ -93,19 +70,33 @@ class GeminiHost(Host):
         "other folders; /hooks shows hooks",
     )
     places = r"\.gemini/[^/]+|gemini-extension\.json"
-    title = "Gemini CLI"
-    tested: str | None = "0.61.0"
-    events: Mapping[str, HookEventName] = {
+    project_variables: tuple[str, ...] = ("GEMINI_PROJECT_DIR",)
+    events = {
         event.value: event
         for event in HookEventName
         if event not in (_E.SubagentStart, _E.SubagentStop)
     }
-    limits = LIMITS
+    spelled = {"last_assistant_message": "prompt_response"}
+    tools = _TOOLS
+    limits: Limits = {
+        _E.BeforeTool: {Effect.CONTEXT: NOT_BEFORE, Effect.MESSAGE: TO_PERSON},
+        _E.AfterAgent: {Effect.CLEAR: "only together with a block or a stop"},
+        _E.AfterModel: {
+            Effect.CHANGE: "the conversation keeps what the model wrote",
+            Effect.MESSAGE: TO_PERSON,
+            Effect.SUPPRESS: "the text is shown to the person",
+        },
+        _E.BeforeToolSelection: {
+            Effect.CHANGE: "the model is told, but a call of another tool runs",
+            Effect.MESSAGE: TO_PERSON,
+            Effect.STOP: "the model is called without tools",
+        },
+    }
     asks = True
-    tools: Mapping[str, str] = _TOOLS
-    project_variables: tuple[str, ...] = ("GEMINI_PROJECT_DIR",)
-    answer_fields = ("prompt_response",)
-    carried = ("mcp_context", "original_request_name")
+    carries: Mapping[str, Effect] = dict.fromkeys(
+        ("decision", "continue"), Effect.CLEAR
+    )
+    shows_notices = True
 
     def call(self, payload: Wire, name: str) -> ToolCall:
         """A tool that fetches: each of the addresses in its prompt is one."""
@@ -138,48 +129,50 @@ class GeminiHost(Host):
         is_ours = isinstance(response, dict) and "llmContent" in response
         return response if is_ours else tool_result(response)
 
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said."""
-        unused: tuple[str, ...] = ()
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
+        """What to write."""
         match event.event:
             case _E.BeforeTool | _E.BeforeAgent if verdict.ends:
-                wire = _deny(verdict.refusal()) | stop(verdict)
+                return _deny(verdict.refusal()) | stop(verdict)
             case _E.BeforeTool:
-                wire = {"decision": "ask", "reason": verdict.reason}
-                wire = wire if verdict.ask else {}
+                ask = (
+                    {"decision": "ask", "reason": verdict.reason} if verdict.ask else {}
+                )
                 # The question is the system message.
-                wire |= show(wire.get("reason"), verdict.message)
-                wire |= specific(event, tool_input=verdict.tool_input)
+                ask |= show(ask.get("reason"), verdict.message)
+                return ask | specific(event.name, tool_input=verdict.tool_input)
             case _E.AfterTool if verdict.withheld or verdict.stop:
-                wire = _deny(verdict.refusal(WITHHELD)) | stop(verdict)
+                return _deny(verdict.refusal(WITHHELD)) | stop(verdict)
             case _E.AfterTool:
-                wire = specific(event, verdict.remark(escaped=False))
+                return specific(event.name, verdict.remark(escaped=False))
             case _E.BeforeAgent | _E.SessionStart:
-                wire = specific(event, verdict.model_text(escaped=False))
+                return specific(event.name, verdict.model_text(escaped=False))
             case _E.AfterAgent:
                 # A deny goes on with the reason as the next prompt; a stop does not.
                 wire = stop(verdict) | show(verdict.message)
-                if verdict.rejects:
-                    wire = _deny(verdict.refusal())
-                wire |= specific(event, clearContext=verdict.clear_context or None)
+                wire = _deny(verdict.refusal()) if verdict.rejects else wire
+                clear = verdict.clear_context or None
+                return wire | specific(event.name, clearContext=clear)
             case _E.BeforeModel:
-                wire = _before_model(event, verdict)
-                unused = tuple(_unused(verdict))
+                return _before_model(event, verdict)
             case _E.AfterModel:
                 wire = stop(verdict) | show(verdict.message)
                 if (changed := verdict.llm_response) is not None:
                     response = _response(event.payload.get("llm_response"), changed)
-                    wire |= specific(event, llm_response=response)
+                    wire |= specific(event.name, llm_response=response)
+                return wire
             case _E.BeforeToolSelection:
-                wire = _before_tool_selection(event, verdict)
-            case _:
-                wire = show(verdict.message)
-        wire = with_notice(wire, verdict)
-        if event.event is _E.BeforeToolSelection and not wire:
+                return _before_tool_selection(event, verdict)
+        return show(verdict.message)
+
+    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
+        """Write what the hooks said."""
+        answer = super().write(event, verdict)
+        if event.event is _E.BeforeToolSelection and answer == json_answer({}):
             # Any object, even an empty one, replaces the host's own choice of tools.
             return Answer()
-        expressed = _WITH_REFUSAL.get(event.event, ()) if verdict.ends else ()
-        return structs.replace(json_answer(wire, *expressed), lost=unused)
+        lost = _unused(verdict) if event.event is _E.BeforeModel else ()
+        return structs.replace(answer, lost=tuple(lost))
 
 
 def _deny(reason: str) -> Wire:
@@ -194,7 +187,9 @@ def _before_model(event: HostEvent, verdict: HostVerdict) -> Wire:
         wire = _deny(verdict.refusal()) | stop(verdict)
         if verdict.llm_response is None:
             return wire
-        return wire | specific(event, llm_response=_response({}, verdict.llm_response))
+        return wire | specific(
+            event.name, llm_response=_response({}, verdict.llm_response)
+        )
     if changed is None and not context:
         return {}
     original = object_or_empty(event.payload, "llm_request")
@@ -205,7 +200,7 @@ def _before_model(event: HostEvent, verdict: HostVerdict) -> Wire:
     messages += [{"role": "user", "content": context}] if context else []
     wire = {"model": request["model"]} if request.get("model") else {}
     wire |= {"config": config} if config else {}
-    return specific(event, llm_request=wire | {"messages": messages})
+    return specific(event.name, llm_request=wire | {"messages": messages})
 
 
 def _before_tool_selection(event: HostEvent, verdict: HostVerdict) -> Wire:
@@ -216,7 +211,7 @@ def _before_tool_selection(event: HostEvent, verdict: HostVerdict) -> Wire:
     if isinstance(names, list):
         names = [_SPELLED.get(name, name) for name in names if isinstance(name, str)]
         config = {**config, "allowedFunctionNames": names}
-    return specific(event, toolConfig=config) | show(verdict.message)
+    return specific(event.name, toolConfig=config) | show(verdict.message)
 
 
 def _sampling(config: Any) -> Wire:

@@ -6,30 +6,19 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 
-from msgspec import structs
-
-from hookline.hosts.host import (
-    Answer,
-    Host,
-    HostEvent,
-    HostFiles,
-    block,
-    json_answer,
-    mcp_tool,
-    text_field,
-    tool_result,
-)
+from hookline.hosts.host import Host, HostEvent, HostFiles
 from hookline.hosts.host_verdict import (
     REFUSALS_ALONE,
+    Answer,
     Effect,
     HostVerdict,
-    Limits,
-    Wire,
+    block,
+    json_answer,
     unheard,
 )
-from hookline.hosts.tools import Tool, ToolCall
+from hookline.hosts.tools import Tool
 from hookline.protocol.events import HookEventName
 
 _E = HookEventName
@@ -40,17 +29,13 @@ _TOOLS = {
     "text_editor": Tool.EDITOR,
     "tree": Tool.LIST,
 }
-LIMITS: Limits = {
-    _E.BeforeTool: REFUSALS_ALONE,
-    **unheard(_E.AfterTool, _E.BeforeAgent, _E.SessionStart, _E.SessionEnd),
-    **unheard(_E.AfterAgent, keep=(Effect.BLOCK, Effect.STOP)),
-}
 
 
 class GooseHost(Host):
     """Goose."""
 
     name = "goose"
+    title = "Goose"
     files = HostFiles(
         project=".agents/plugins/hookline/hooks/hooks.json",
         user="~/.agents/plugins/hookline/hooks/hooks.json",
@@ -59,8 +44,7 @@ class GooseHost(Host):
         manifest=("../plugin.json", {"name": "hookline", "version": "1.0.0"}),
     )
     places = r"(\.agents|goose)/plugins/[^/]+/(hooks/)?[^/]+"
-    title = "Goose"
-    events: Mapping[str, HookEventName] = {
+    events = {
         "PreToolUse": _E.BeforeTool,
         "PostToolUse": _E.AfterTool,
         "PostToolUseFailure": _E.AfterTool,
@@ -75,44 +59,27 @@ class GooseHost(Host):
             *("BeforeShellExecution", "AfterShellExecution"),
         }
     )
-    limits = LIMITS
-    tools: Mapping[str, str] = {
-        **{f"developer__{name}": tool for name, tool in _TOOLS.items()},
-        **_TOOLS,
+    spelled = {
+        "hook_event_name": "event",
+        "cwd": "working_dir",
+        "tool_use_id": "tool_call_id",
+        "tool_response": "tool_response tool_output",
+        "prompt": "message",
+        "last_assistant_message": "last_assistant_message assistant_response",
     }
-    name_fields = ("event",)
-    folder_field = "working_dir"
-    prompt_field = "message"
-    answer_fields = ("last_assistant_message", "assistant_response")
+    tools = {**{f"developer__{name}": _TOOLS[name] for name in _TOOLS}, **_TOOLS}
+    server_tool = re.compile(r"(?s)(?!developer__)(.*?)__(.*)")
+    limits = {
+        _E.BeforeTool: REFUSALS_ALONE,
+        **unheard(_E.AfterTool, _E.BeforeAgent, _E.SessionStart, _E.SessionEnd),
+        **unheard(_E.AfterAgent, keep=(Effect.BLOCK, Effect.STOP)),
+    }
 
-    def fields(
-        self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
-    ) -> Wire:
-        """The fields of an event in our spelling."""
-        identifier = text_field(payload, "tool_call_id", default="") if call else ""
-        fields = {"tool_use_id": identifier} if identifier else {}
-        return fields | super().fields(event, name, payload, call)
-
-    def server(self, tool: str, payload: Wire) -> Wire:
-        """Tools of other servers are ``SERVER__TOOL``."""
-        server, mark, name = tool.partition("__")
-        return mcp_tool(server, name) if mark and server != "developer" else {}
-
-    def response(self, tool: str, name: str, payload: Wire) -> Wire:
-        """The result of a tool in our shape."""
-        error = None
-        if name == "PostToolUseFailure":
-            error = text_field(payload, "error", default="the tool failed")
-        content = payload.get("tool_response", payload.get("tool_output", ""))
-        return tool_result(content or error or "", error)
-
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Nothing at all where nothing is blocked: ``{}`` counts as a failure."""
-        if event.event is _E.BeforeTool and verdict.ends:
-            return self.refusal(verdict)
-        if event.event is _E.AfterAgent and verdict.rejects:
-            answer = self.refuse(verdict.refusal())
-            return structs.replace(answer, expressed=frozenset({Effect.MESSAGE}))
+        is_blocked = event.event is _E.BeforeTool and verdict.ends
+        if is_blocked or (event.event is _E.AfterAgent and verdict.rejects):
+            return self.refuse(verdict.refusal())
         return Answer()
 
     def refuse(self, reason: str) -> Answer:

@@ -6,14 +6,14 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 
-from hookline.hosts.host import Answer, Host, HostEvent, HostFiles, Layout, mcp_tool
+from hookline.hosts.host import Host, HostEvent, HostFiles, Layout
 from hookline.hosts.host_verdict import (
     REFUSALS_ALONE,
+    Answer,
     Effect,
     HostVerdict,
-    Limits,
     Wire,
     unheard,
 )
@@ -21,25 +21,13 @@ from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.events import HookEventName
 
 _E = HookEventName
-_NAMES = {
-    "agentSpawn": "SessionStart",
-    "userPromptSubmit": "UserPromptSubmit",
-    "preToolUse": "PreToolUse",
-    "postToolUse": "PostToolUse",
-    "stop": "Stop",
-}
-"""The names before version 3, which Amazon Q has too."""
-LIMITS: Limits = {
-    _E.BeforeTool: REFUSALS_ALONE,
-    **unheard(_E.AfterTool),
-    **unheard(_E.AfterAgent, keep=(Effect.STOP,)),
-}
 
 
 class KiroHost(Host):
     """Kiro."""
 
     name = "kiro"
+    title = "Kiro"
     files = HostFiles(
         project=".kiro/hooks/hookline.json",
         user="~/.kiro/hooks/hookline.json",
@@ -48,13 +36,20 @@ class KiroHost(Host):
         names_event=True,
     )
     places = r"\.(kiro|amazonq)/([^/]+/)?[^/]+|amazonq/cli-agents/[^/]+"
-    title = "Kiro"
-    events: Mapping[str, HookEventName] = {
+    events = {
         "PreToolUse": _E.BeforeTool,
         "PostToolUse": _E.AfterTool,
         "UserPromptSubmit": _E.BeforeAgent,
         "Stop": _E.AfterAgent,
         "SessionStart": _E.SessionStart,
+    }
+    # The names before version 3, which Amazon Q has too.
+    aliases = {
+        "agentSpawn": "SessionStart",
+        "userPromptSubmit": "UserPromptSubmit",
+        "preToolUse": "PreToolUse",
+        "postToolUse": "PostToolUse",
+        "stop": "Stop",
     }
     ignored = frozenset(
         {
@@ -62,8 +57,8 @@ class KiroHost(Host):
             *("PostFileCreate", "PostFileSave", "PostFileDelete"),
         }
     )
-    limits = LIMITS
-    tools: Mapping[str, str] = tool_names(
+    spelled = {"last_assistant_message": "last_assistant_message assistant_response"}
+    tools = tool_names(
         {
             Tool.SHELL: "execute_bash executeBash shell controlBashProcess",
             Tool.READ: "fs_read fsRead readFile read",
@@ -79,26 +74,21 @@ class KiroHost(Host):
             Tool.TASK: "use_subagent invokeSubAgent",
         }
     )
-    answer_fields = ("last_assistant_message", "assistant_response")
+    server_tool = re.compile(r"(?s)@(.*?)/(.*)")
+    limits = {
+        _E.BeforeTool: REFUSALS_ALONE,
+        **unheard(_E.AfterTool),
+        **unheard(_E.AfterAgent, keep=(Effect.STOP,)),
+    }
 
-    def event_name(self, payload: Wire, argument: str | None) -> str:
-        """The name since version 3."""
-        name = super().event_name(payload, argument)
-        return _NAMES.get(name, name)
-
-    def server(self, tool: str, payload: Wire) -> Wire:
-        """Tools of other servers are ``@SERVER/TOOL``."""
-        server, mark, name = tool.removeprefix("@").partition("/")
-        return mcp_tool(server, name) if mark and tool.startswith("@") else {}
-
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
         """What a hook prints is context of a prompt or a session."""
-        if event.event in (_E.BeforeTool, _E.BeforeAgent) and verdict.ends:
-            return self.refusal(verdict)
         context = verdict.model_text()
-        if event.event in (_E.BeforeAgent, _E.SessionStart) and context:
+        is_refused = event.event is _E.BeforeAgent and verdict.ends
+        is_heard = event.event in (_E.BeforeAgent, _E.SessionStart)
+        if context and is_heard and not is_refused:
             return Answer(f"{context}\n".encode(errors="replace"))
-        return Answer()
+        return super().answer(event, verdict)
 
 
 HOST = KiroHost()

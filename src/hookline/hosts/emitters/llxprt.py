@@ -12,9 +12,11 @@ from .gemini import GeminiHost
 
 
 class LlxprtHost(GeminiHost):
-    """llxprt-code, which has Gemini CLI's events."""
+    """llxprt-code."""
 
     name = "llxprt"
+    title = "llxprt-code"
+    tested = None
     files = HostFiles(
         project=".llxprt/settings.json",
         user="$LLXPRT_CONFIG_HOME/settings.json",
@@ -30,9 +32,7 @@ class LlxprtHost(GeminiHost):
         next_step="start llxprt and switch hooks on if they are off; /hooks shows them",
     )
     places = r"\.llxprt/[^/]+|llxprt-code/[^/]+"
-    title = "llxprt-code"
-    tested: str | None = None
-    project_variables: tuple[str, ...] = ("LLXPRT_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+    project_variables = ("LLXPRT_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 
 
 HOST = LlxprtHost()

@@ -8,33 +8,23 @@ form, and texts are cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import structs
 
-from hookline.hosts.host import (
+from hookline.hosts.host import HostEvent, HostFiles
+from hookline.hosts.host_verdict import (
+    NOT_BEFORE,
+    TO_PERSON,
+    WITHHELD,
     Answer,
-    HostEvent,
-    HostFiles,
+    Effect,
+    HostVerdict,
+    Wire,
     block,
     deny,
     end,
-    json_answer,
     question,
     show,
     specific,
-    with_notice,
-)
-from hookline.hosts.host_verdict import (
-    NO_CLEAR,
-    NOT_BEFORE,
-    RESULT_SHOWN,
-    TO_PERSON,
-    WITHHELD,
-    Effect,
-    HostVerdict,
-    Limits,
-    Wire,
 )
 from hookline.hosts.tools import Tool, ToolCall, tool_names
 from hookline.protocol.events import HookEventName
@@ -42,38 +32,15 @@ from hookline.protocol.events import HookEventName
 from .claude import BATCH, FAILURE, ClaudeHost
 
 _E = HookEventName
-_LONGEST = 64 * 1024
 _AGENT_STARTS = "the subagent starts: block the tool task instead"
-LIMITS: Limits = {
-    _E.BeforeTool: {
-        Effect.CHANGE: "the tool does not run; the model is told the changed input",
-        Effect.CONTEXT: NOT_BEFORE,
-        Effect.MESSAGE: TO_PERSON,
-        Effect.STOP: "the tool does not run, and the turn goes on",
-    },
-    _E.AfterTool: {
-        Effect.WITHHOLD: "that of a failed tool, with all results of its turn",
-        Effect.SUPPRESS: RESULT_SHOWN,
-        Effect.STOP: "the turn goes on without the result",
-    },
-    _E.AfterAgent: {Effect.CLEAR: NO_CLEAR},
-    _E.SessionEnd: {Effect.MESSAGE: TO_PERSON},
-    _E.Notification: {Effect.MESSAGE: TO_PERSON},
-    _E.PreCompress: {Effect.MESSAGE: TO_PERSON},
-    _E.SubagentStart: {
-        Effect.BLOCK: _AGENT_STARTS,
-        Effect.CONTEXT: "lost",
-        Effect.MESSAGE: TO_PERSON,
-        Effect.STOP: _AGENT_STARTS,
-    },
-    _E.SubagentStop: {Effect.CLEAR: NO_CLEAR},
-}
 
 
 class QwenHost(ClaudeHost):
     """Qwen Code."""
 
     name = "qwen"
+    title = "Qwen Code"
+    tested = "0.24.4"
     files = HostFiles(
         project=".qwen/settings.json",
         user="~/.qwen/settings.json",
@@ -83,8 +50,7 @@ class QwenHost(ClaudeHost):
         next_step="start qwen and trust the folder if it asks; /hooks shows hooks",
     )
     places = r"\.qwen/[^/]+"
-    title = "Qwen Code"
-    tested: str | None = "0.24.4"
+    project_variables = ("QWEN_PROJECT_DIR",)
     ignored = frozenset(
         {
             *("UserPromptExpansion", "MessageDisplay", "PostCompact"),
@@ -92,7 +58,7 @@ class QwenHost(ClaudeHost):
             *("TodoCreated", "TodoCompleted", "InstructionsLoaded"),
         }
     )
-    tools: Mapping[str, str] = tool_names(
+    tools = tool_names(
         {
             Tool.REPLACE: "edit notebook_edit",
             Tool.SHELL: "monitor",
@@ -100,8 +66,26 @@ class QwenHost(ClaudeHost):
             Tool.TASK: "agent",
         }
     )
-    project_variables: tuple[str, ...] = ("QWEN_PROJECT_DIR",)
-    limits = LIMITS
+    limits = {
+        _E.BeforeTool: {
+            Effect.CHANGE: "the tool does not run; the model is told the changed input",
+            Effect.CONTEXT: NOT_BEFORE,
+            Effect.MESSAGE: TO_PERSON,
+            Effect.STOP: "the tool does not run, and the turn goes on",
+        },
+        _E.AfterTool: {
+            Effect.WITHHOLD: "that of a failed tool, with all results of its turn",
+            Effect.STOP: "the turn goes on without the result",
+        },
+        _E.SubagentStart: {
+            Effect.BLOCK: _AGENT_STARTS,
+            Effect.CONTEXT: "lost",
+            Effect.MESSAGE: TO_PERSON,
+            Effect.STOP: _AGENT_STARTS,
+        },
+    }
+    carries = {"continue": Effect.WITHHOLD}
+    longest_text = 64 * 1024  # it reads 1 MiB of an answer
 
     def read(self, payload: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
@@ -126,49 +110,33 @@ class QwenHost(ClaudeHost):
             fields["stop_hook_active"] = False
         return fields
 
-    def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
-        """Write what the hooks said."""
-        expressed: tuple[Effect, ...] = ()
-        if event.event is _E.AfterTool and event.name != FAILURE:
-            expressed = (Effect.WITHHOLD,)
+    def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:
+        """What to write."""
         match event.event:
             case _E.BeforeTool if verdict.ends:
-                wire = deny(event, verdict.refusal())
-                expressed = (Effect.CONTEXT, Effect.MESSAGE)
+                return specific(event.name, **deny(verdict.refusal()))
             case _E.BeforeTool:
-                wire = specific(event, **question(verdict)) | show(verdict.message)
+                asked = specific(event.name, **question(verdict))
+                return asked | show(verdict.message)
             case _E.AfterTool if event.name == FAILURE:
-                wire = self.after_failure(event, verdict)
+                return self.after_failure(event, verdict)
             case _E.AfterTool if verdict.withheld or verdict.stop:
-                wire = end(verdict.refusal(WITHHELD))
+                return end(verdict.refusal(WITHHELD))
             case _E.AfterTool:
-                wire = specific(event, verdict.remark())
+                return specific(event.name, verdict.remark())
             case _E.BeforeAgent if verdict.ends:
-                wire = block(verdict.refusal())
+                return block(verdict.refusal())
             case _E.BeforeAgent | _E.SessionStart:
-                wire = specific(event, verdict.model_text())
+                return specific(event.name, verdict.model_text())
             case _E.AfterAgent | _E.SubagentStop if verdict.stop:
                 # ``continue: false`` would be a block: it ends if nothing is said.
-                wire = show(verdict.stop_reason, verdict.message)
+                return show(verdict.stop_reason, verdict.message)
             case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
-                wire = block(verdict.refusal())
+                return block(verdict.refusal())
             case None if event.name == BATCH:
                 # It replaces the results of all tools of the turn.
-                wire = self.take_stop(event)
-            case _:
-                wire = show(verdict.message)
-        return json_answer(_cut(with_notice(wire, verdict)), *expressed)
-
-
-def _cut(wire: Wire) -> Wire:
-    """Keep an answer below the 1 MiB that Qwen Code reads of it."""
-    cut = dict(wire)
-    for key, value in wire.items():
-        if isinstance(value, dict):
-            cut[key] = _cut(value)
-        elif isinstance(value, str) and len(value) > _LONGEST:
-            cut[key] = f"{value[:_LONGEST]} [cut]"
-    return cut
+                return self.take_stop(event)
+        return show(verdict.message)
 
 
 HOST = QwenHost()

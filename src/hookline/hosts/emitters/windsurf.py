@@ -6,24 +6,18 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hookline.hosts.host import (
     Host,
     HostFiles,
     Layout,
-    first_text,
     mcp_tool,
     object_field,
-    object_or_empty,
     text_field,
-    tool_result,
 )
 from hookline.hosts.host_verdict import (
     ONLY_REFUSED,
     REFUSALS_ALONE,
     Effect,
-    Limits,
     Wire,
     unheard,
 )
@@ -37,18 +31,13 @@ _TOOLS = {
     "run_command": Tool.SHELL,
 }
 _ACTIONS = (*_TOOLS, "mcp_tool_use")
-LIMITS: Limits = {
-    _E.BeforeTool: REFUSALS_ALONE,
-    _E.BeforeAgent: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
-    **unheard(_E.AfterTool),
-    **unheard(_E.AfterAgent, keep=(Effect.STOP,)),
-}
 
 
 class WindsurfHost(Host):
     """Windsurf."""
 
     name = "windsurf"
+    title = "Windsurf"
     files = HostFiles(
         project=".windsurf/hooks.json",
         user="~/.codeium/windsurf/hooks.json",
@@ -59,8 +48,7 @@ class WindsurfHost(Host):
         names_event=True,
     )
     places = r"\.windsurf/[^/]+|\.codeium/windsurf/[^/]+"
-    title = "Windsurf"
-    events: Mapping[str, HookEventName] = {
+    events = {
         **{f"pre_{action}": _E.BeforeTool for action in _ACTIONS},
         **{f"post_{action}": _E.AfterTool for action in _ACTIONS},
         "pre_user_prompt": _E.BeforeAgent,
@@ -69,16 +57,31 @@ class WindsurfHost(Host):
     ignored = frozenset(
         {"post_cascade_response_with_transcript", "post_setup_worktree"}
     )
-    limits = LIMITS
-    tools: Mapping[str, str] = _TOOLS
-    name_fields = ("agent_action_name",)
-    session_fields = ("trajectory_id",)
-    prompt_field = "user_prompt"
-    answer_fields = ("response",)
+    spelled = {
+        "hook_event_name": "agent_action_name",
+        "session_id": "trajectory_id",
+        "tool_response": "mcp_result command_output",
+        "prompt": "user_prompt",
+        "last_assistant_message": "response",
+    }
+    tools = _TOOLS
+    limits = {
+        _E.BeforeTool: REFUSALS_ALONE,
+        _E.BeforeAgent: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
+        **unheard(_E.AfterTool),
+        **unheard(_E.AfterAgent, keep=(Effect.STOP,)),
+    }
 
-    def folder(self, payload: Wire) -> str:
-        """Where the agent works."""
-        return first_text(object_or_empty(payload, "tool_info"), "cwd")
+    def plain(self, payload: Wire, name: str) -> Wire:
+        """Everything about an event is in one object."""
+        if name in self.ignored:
+            return payload
+        info = object_field(payload, "tool_info")
+        plain = payload | info
+        if server := text_field(info, "mcp_server_name", default=""):
+            tool = text_field(info, "mcp_tool_name")
+            plain["mcp_context"] = mcp_tool(server, tool)
+        return plain
 
     def call(self, payload: Wire, name: str) -> ToolCall:
         """What a tool is about to do, or did."""
@@ -94,23 +97,6 @@ class WindsurfHost(Host):
         # An edit of nothing is how a new file is written.
         written = {"path": edit.get("path"), "content": edit.get("new_string")}
         return ToolCall(action, info, ((Tool.WRITE, written),), is_whole=False)
-
-    def fields(
-        self, event: HookEventName, name: str, payload: Wire, call: ToolCall | None
-    ) -> Wire:
-        """The fields of an event, which are all in one object."""
-        info = object_field(payload, "tool_info")
-        return super().fields(event, name, info, call)
-
-    def server(self, tool: str, payload: Wire) -> Wire:
-        """The server of a tool has a field of its own."""
-        server = text_field(payload, "mcp_server_name", default="")
-        return mcp_tool(server, tool) if server else {}
-
-    def response(self, tool: str, name: str, payload: Wire) -> Wire:
-        """The result of a tool in our shape."""
-        content = payload.get("mcp_result", payload.get("command_output", ""))
-        return tool_result(content)
 
 
 HOST = WindsurfHost()
