@@ -26,10 +26,16 @@ from hookline.agent import (
     ToolOutcome,
 )
 from hookline.errors import HooklineError, MissingExtraError
-from hookline.protocol.values import same_json
 from hookline.translators.genai import GenerateContentRequest
 
-from .kit import Sessions, answer_of, changed_answer, joined, with_hooks
+from .kit import (
+    JudgedCalls,
+    Sessions,
+    answer_of,
+    changed_answer,
+    joined,
+    with_hooks,
+)
 
 try:
     from google.adk.agents.base_agent import BaseAgent
@@ -82,16 +88,13 @@ class _Invocation:
         self.answer = ""
         self.waiting: set[str] = set()
         """Ids of calls that somebody outside has yet to answer."""
-        self.begun: dict[str, HookedToolCall] = {}
+        self.begun = JudgedCalls()
         self.late: dict[str, HookedToolCall] = {}
         self.tools: dict[ToolContext, HookedToolCall] = {}
 
     async def begin_turn(self, prompt: str) -> HookedTurn:
         self.run = self.turn = await self.session.begin_turn(prompt)
         return self.turn
-
-    def run_of(self, who: _Who) -> HookedRun:
-        return self.agents.get(who, self.run)
 
     def stop(self, reason: str | None) -> None:
         """Refuse every further call, also of the agents around this one."""
@@ -143,14 +146,6 @@ _callers: ContextVar[dict[object, _Invocation]] = ContextVar("hookline_adk")
 """The invocation whose tool is running, by plugin; ADK runs each in its own task."""
 
 
-class _Watch:
-    """A run of HooklineRunner's; the plugin tells which invocation it became."""
-
-    def __init__(self, turn: HookedTurn | None = None) -> None:
-        self.turn = turn
-        self.invocation: _Invocation | None = None
-
-
 class HooklinePlugin(BasePlugin):
     """Fires the hooks around turns, agents, model calls and tools of an app.
 
@@ -175,8 +170,8 @@ class HooklinePlugin(BasePlugin):
         self._is_asking_by_adk = approval and confirm is None
         self._invocations: dict[tuple[str, str], _Invocation] = {}
         self._paused: dict[tuple[str, str], _Invocation] = {}
-        self.watches: dict[object, _Watch] = {}
-        """Runs whose turn a runner finishes, by message or invocation id."""
+        self.attempts: dict[object, list[_Invocation]] = {}
+        """Of the turns that a runner finishes, by message or invocation id."""
 
     async def on_user_message_callback(
         self, *, invocation_context: InvocationContext, user_message: types.Content
@@ -185,8 +180,10 @@ class HooklinePlugin(BasePlugin):
         invocation = self._open(invocation_context, id(user_message))
         parts = user_message.parts or []
         if any(part.function_response for part in parts):
-            new = [await self._with_late_result(invocation, part) for part in parts]
-            return types.Content(role="user", parts=new) if new != parts else None
+            changed = [await self._late_result(invocation, part) for part in parts]
+            return (
+                types.Content(role="user", parts=changed) if changed != parts else None
+            )
         if invocation.caller is not None or invocation.turn is not None:
             return None
         turn = await invocation.begin_turn(_text(user_message))
@@ -278,7 +275,8 @@ class HooklinePlugin(BasePlugin):
     ) -> LlmResponse | None:
         """Fire BeforeToolSelection and BeforeModel."""
         invocation, who = self._of(callback_context), _who(callback_context)
-        run, subagent = invocation.run_of(who), invocation.agents.get(who)
+        subagent = invocation.agents.get(who)
+        run = subagent or invocation.run
         if notes := subagent.additions if subagent else invocation.notes:
             llm_request.append_instructions(notes)
         request = GenerateContentRequest(
@@ -336,13 +334,20 @@ class HooklinePlugin(BasePlugin):
             return None
         invocation = self._open(invocation_context)
         invocation.read(event)
-        run = invocation.run_of((event.author, event.branch))
-        calls = [call for call in event.get_function_calls() if _is_for_tool(call)]
-        hooked = [self._begin_tool(invocation, run, call, True) for call in calls]
-        for call, hooked_call in zip(calls, await asyncio.gather(*hooked), strict=True):
-            invocation.begun[call.id or ""] = hooked_call
+        run = invocation.agents.get((event.author, event.branch), invocation.run)
+        # Some calls are ADK's own way to ask a person.
+        calls = [
+            call
+            for call in event.get_function_calls()
+            if call.id and not (call.name or "").startswith("adk_request_")
+        ]
+        began = [
+            self._begin_tool(invocation, run, call, is_askable=True) for call in calls
+        ]
+        for call, hooked_call in zip(calls, await asyncio.gather(*began), strict=True):
             if not hooked_call.refused or hooked_call.question is not None:
                 call.args = hooked_call.tool_input
+            invocation.begun.add(call.id, hooked_call, call.args or {})
         return None
 
     async def before_tool_callback(
@@ -351,9 +356,20 @@ class HooklinePlugin(BasePlugin):
         """Apply what BeforeTool said; fires it for a call that was not recorded."""
         invocation = self._of(tool_context)
         confirmation = tool_context.tool_confirmation
-        run = invocation.run_of(_who(tool_context))
-        function_call = types.FunctionCall(name=tool.name, args=tool_args)
-        call = await self._admitted_call(invocation, run, function_call, tool_context)
+        run = invocation.agents.get(_who(tool_context), invocation.run)
+        call_id = tool_context.function_call_id
+        call = invocation.begun.take(tool.name, tool_args, call_id or "")
+        if confirmation is not None:
+            call = await run.begin_tool(
+                tool.name, tool_args, confirm=confirmation.confirmed
+            )
+        elif call is None:
+            # Two calls may have one id: what runs is what hooks have seen.
+            function_call = types.FunctionCall(name=tool.name, args=tool_args)
+            is_askable = tool_context.node is None and bool(call_id)
+            call = await self._begin_tool(
+                invocation, run, function_call, is_askable=is_askable
+            )
         invocation.stop(run.stop_reason)
         if call.question is not None:
             tool_context.request_confirmation(hint=call.question)
@@ -402,12 +418,20 @@ class HooklinePlugin(BasePlugin):
         self, invocation: _Invocation, context: CallbackContext
     ) -> str | None:
         """Fire SubagentStart; a reason if the agent must not run."""
-        task = await self._task_call(invocation, context)
+        # No tool runs for the call that an agent of mode "task" works on: ADK starts it
+        # by the id of the call, in later turns again.
+        scope, events = context.isolation_scope, context.session.events
+        task = invocation.begun.find(scope) if scope else None
+        if scope and (task is None or task.question is not None):
+            for call in (c for event in events for c in event.get_function_calls()):
+                if call.id == scope:
+                    task = await self._begin_tool(invocation, invocation.run, call)
+                    invocation.begun.add(scope, task, call.args or {})
         if task is not None and task.refused:
             return task.message
         prompts = [
             event
-            for event in reversed(context.session.events)
+            for event in reversed(events)
             if event.author == "user" and event.branch == context.branch
         ]
         prompt = _first_text(prompts, context)
@@ -418,73 +442,32 @@ class HooklinePlugin(BasePlugin):
         invocation.agents[_who(context)] = turn
         return None
 
-    async def _task_call(
-        self, invocation: _Invocation, context: CallbackContext
-    ) -> HookedToolCall | None:
-        """The call that an agent of mode "task" works on: no tool runs for it.
-
-        ADK starts such an agent by the id of the call, in later turns again.
-        """
-        scope, run = context.isolation_scope or "", invocation.run
-        task = invocation.begun.get(scope)
-        if scope and (task is None or task.question is not None):
-            events = context.session.events
-            calls = [call for event in events for call in event.get_function_calls()]
-            for call in calls:
-                if call.id == scope:
-                    task = await self._begin_tool(invocation, run, call)
-                    invocation.begun[scope] = task
-        return task
-
     async def _begin_tool(
         self,
         invocation: _Invocation,
         run: HookedRun,
         call: types.FunctionCall,
+        *,
         is_askable: bool = False,
-        confirmed: bool | None = None,
     ) -> HookedToolCall:
         defer = is_askable and self._is_asking_by_adk and invocation.can_ask
-        confirm = self._confirm if confirmed is None else confirmed
         name, args = call.name or "", call.args or {}
-        return await run.begin_tool(name, args, confirm=confirm, defer=defer)
+        return await run.begin_tool(name, args, confirm=self._confirm, defer=defer)
 
-    async def _admitted_call(
-        self,
-        invocation: _Invocation,
-        run: HookedRun,
-        call: types.FunctionCall,
-        context: ToolContext,
-    ) -> HookedToolCall:
-        hooked_call = invocation.begun.pop(context.function_call_id or "", None)
-        confirmation = context.tool_confirmation
-        # Two calls may have one id: what runs is what hooks have seen.
-        is_same = hooked_call is not None and (
-            hooked_call.refused or same_json(hooked_call.tool_input, call.args)
-        )
-        if confirmation is not None:
-            confirmed = confirmation.confirmed
-        elif hooked_call and is_same and hooked_call.tool_name == call.name:
-            return hooked_call
-        else:
-            confirmed = None
-        is_askable = context.node is None and bool(context.function_call_id)
-        return await self._begin_tool(invocation, run, call, is_askable, confirmed)
-
-    async def _with_late_result(
+    async def _late_result(
         self, invocation: _Invocation, part: types.Part
     ) -> types.Part:
         """Fire AfterTool for the result of a long-running tool."""
         answer = part.function_response or types.FunctionResponse()
         invocation.waiting.discard(answer.id or "")
         call = invocation.late.pop(answer.id or "", None)
-        new = call and await invocation.finish_tool(call, answer.response)
-        if not new:
+        response = call and await invocation.finish_tool(call, answer.response)
+        if not response:
             return part
-        answer = answer.model_copy(update={"response": new})
+        answer = answer.model_copy(update={"response": response})
         return types.Part(function_response=answer)
 
-    def _open(self, context: InvocationContext, watched: object = None) -> _Invocation:
+    def _open(self, context: InvocationContext, start: object = None) -> _Invocation:
         key = (context.session.id, context.invocation_id)
         if key not in self._invocations:
             # A run inside of a tool call, as AgentTool makes one, is its caller's.
@@ -499,11 +482,12 @@ class HooklinePlugin(BasePlugin):
             forget = weakref.finalize(context.session, self._invocations.pop, key, None)
             forget.atexit = False
         invocation = self._invocations[key]
-        watch = self.watches.get(watched)
-        if watch is not None:
-            watch.invocation, invocation.is_watched = invocation, True
-            if watch.turn is not None:
-                invocation.run = invocation.turn = watch.turn
+        attempts = self.attempts.get(start)
+        if attempts is not None and invocation not in attempts:
+            invocation.is_watched = True
+            if attempts and (turn := attempts[-1].turn) is not None:
+                invocation.run = invocation.turn = turn
+            attempts.append(invocation)
         return invocation
 
     def _of(self, context: CallbackContext) -> _Invocation:
@@ -565,69 +549,62 @@ class HooklineRunner(Runner):
         ids = {"user_id": user_id, "session_id": session_id}
         # A copy that no other run has, so that the plugin can recognize it.
         message = new_message and types.Content(role="user", parts=new_message.parts)
-        watch = _Watch()
-        rejection: str | None = ""
+        attempts: list[_Invocation] = []
         is_held = await self._hookline.session.has_hooks("AfterAgent")
+        rejection: str | None = ""
         while rejection is not None:
             last_events: list[Event] = []
-            async with aclosing(self._watched(watch, message, options | ids)) as events:
-                async for event in events:
-                    if event.content is not None:
-                        for held_event in last_events:
-                            yield held_event
-                        last_events = []
-                    is_last = event.content is not None and event.is_final_response()
-                    # Events without content may follow the answer.
-                    if last_events or (is_held and is_last):
-                        last_events.append(event)
-                    else:
-                        yield event
-            rejection = await self._finish(watch.invocation, last_events, **ids)
+            keys = [id(message), options.get("invocation_id")]
+            self._hookline.attempts |= dict.fromkeys(filter(None, keys), attempts)
+            run = super().run_async(new_message=message, **ids, **options)
+            try:
+                async with aclosing(run) as events:
+                    async for event in events:
+                        if event.content is not None:
+                            for held_event in last_events:
+                                yield held_event
+                            last_events = []
+                        is_last = (
+                            event.content is not None and event.is_final_response()
+                        )
+                        # Events without content may follow the answer.
+                        if last_events or (is_held and is_last):
+                            last_events.append(event)
+                        else:
+                            yield event
+            finally:
+                for key in keys:
+                    self._hookline.attempts.pop(key, None)
+            rejection = await self._finish(attempts, last_events, **ids)
             for event in last_events:
                 yield event
-            turn = watch.invocation.turn if watch.invocation else None
-            message, watch = _content(rejection, "user"), _Watch(turn)
+            message = _content(rejection, "user")
             for name in ("invocation_id", "state_delta", "yield_user_message"):
                 options.pop(name, None)
 
-    async def _watched(
-        self, watch: _Watch, message: types.Content | None, options: dict[str, Any]
-    ) -> AsyncGenerator[Event, None]:
-        plugin, keys = self._hookline, [id(message), options.get("invocation_id")]
-        plugin.watches |= dict.fromkeys(filter(None, keys), watch)
-        try:
-            run = super().run_async(new_message=message, **options)
-            async with aclosing(run) as events:
-                async for event in events:
-                    yield event
-        finally:
-            for key in keys:
-                plugin.watches.pop(key, None)
-
     async def _finish(
-        self, invocation: _Invocation | None, last_events: list[Event], **ids: str
+        self, attempts: list[_Invocation], last_events: list[Event], **ids: str
     ) -> str | None:
         """Fire AfterAgent: what to go on with; takes a rejected answer out."""
-        turn = invocation.turn if invocation else None
-        if invocation is None or turn is None or turn.refused:
+        turn = attempts[-1].turn if attempts else None
+        if turn is None or turn.refused:
             return None
-        rejection = await invocation.finish()
-        if rejection is None and invocation.run.ended is None:
+        rejection = await attempts[-1].finish()
+        if rejection is None and turn.ended is None:
             return None
         author = last_events.pop(0).author if last_events else self.agent.name
-        if rejection is not None:
-            return rejection
-        event = Event(
-            invocation_id=invocation.key[1],
-            author=author,
-            content=_content(turn.reason),
-        )
-        service = self.session_service
-        session = await service.get_session(app_name=self.app_name, **ids)
-        if session is not None:
-            await service.append_event(session=session, event=event)
-        last_events.append(event)
-        return None
+        if rejection is None:
+            event = Event(
+                invocation_id=attempts[-1].key[1],
+                author=author,
+                content=_content(turn.reason),
+            )
+            service = self.session_service
+            session = await service.get_session(app_name=self.app_name, **ids)
+            if session is not None:
+                await service.append_event(session=session, event=event)
+            last_events.append(event)
+        return rejection
 
 
 def _who(context: CallbackContext) -> _Who:
@@ -649,11 +626,6 @@ def _first_text(
     """The first text of these events; the user's message if they have none."""
     texts = (_text(event.content) for event in events)
     return next(filter(None, texts), _text(context.user_content))
-
-
-def _is_for_tool(call: types.FunctionCall) -> bool:
-    """Whether a call is for a tool, and not ADK's own way to ask a person."""
-    return bool(call.id) and not (call.name or "").startswith("adk_request_")
 
 
 def _was_held(context: ToolContext) -> bool:

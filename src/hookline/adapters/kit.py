@@ -67,8 +67,9 @@ class JudgedCalls:
         self._calls.append((call_id, call, tool_input))
 
     def find(self, call_id: str | None) -> HookedToolCall | None:
-        """The call of this id, which stays here."""
-        return next((call for key, call, _ in self._calls if key == call_id), None)
+        """The latest call of this id, which stays here."""
+        calls = (call for key, call, _ in reversed(self._calls) if key == call_id)
+        return next(calls, None)
 
     def take(
         self, name: str, tool_input: Any, call_id: str | None = None
