@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from hookline._internal.trace_context import checked_trace
 from hookline.bus.wire import (
     InvalidResponseError,
-    output_to_wire,
-    processed_to_wire,
+    add_result,
     read_response,
 )
 from hookline.protocol.events import TRAITS, HookEventName
@@ -60,12 +59,7 @@ outputs = st.fixed_dictionaries(
 
 
 def sent(result: ProcessedHookResult) -> dict[str, Any]:
-    response = {
-        "correlationId": "c",
-        "success": True,
-        "output": output_to_wire(result.aggregated),
-        "processed": processed_to_wire(result),
-    }
+    response = add_result({"correlationId": "c", "success": True}, result)
     over_the_wire: dict[str, Any] = decode(encode(response))
     return over_the_wire
 
@@ -80,7 +74,7 @@ def test_result_survives_encoding_and_decoding(
 
 
 ERROR = {"code": "timeout", "message": "late", "details": {"stage": "internal"}}
-ALLOWED = processed_to_wire(ProcessedHookResult(aggregated=AggregatedHookResult()))
+ALLOWED = sent(ProcessedHookResult(aggregated=AggregatedHookResult()))["processed"]
 
 
 @given(
@@ -130,7 +124,9 @@ def test_response_of_any_shape_is_whole_or_invalid(
 def test_durations_are_rounded_to_microseconds() -> None:
     result = result_of({}, HookEventName.BeforeTool)
     aggregated = replace(result.aggregated, total_duration=1.23456789)
-    assert output_to_wire(aggregated)["totalDuration"] == 1.235
+    assert (
+        sent(replace(result, aggregated=aggregated))["output"]["totalDuration"] == 1.235
+    )
 
 
 PARENT = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from contextlib import suppress
 from math import ceil
 from typing import Any
@@ -28,11 +27,9 @@ from .contracts import (
     OnError,
     RequestCarrier,
     ResponseCode,
-    TracedRequest,
     Unsubscribe,
-    expire,
-    new_correlation_id,
-    unanswered,
+    correlation_id_of,
+    failed_response,
 )
 from .wire import InvalidResponseError, closed_response, has_verdict, read_response
 
@@ -42,7 +39,6 @@ DEFAULT_TIMEOUT_S = 70.0
 _LONGEST_S = 1e9  # the wire has no number for a requester that waits without end
 _FIRST_PAUSE_S = 0.05
 _UNANSWERED = frozenset({ResponseCode.NO_RESPONDERS, ResponseCode.TIMEOUT})
-_Answer = asyncio.Future[HookExecutionResponse]
 
 _log = logging.getLogger("hookline.bus")
 
@@ -84,21 +80,22 @@ class HookBusClient:
         ``UnknownEventError``.
         """
         event = HookEventName.of(event_name)
-        request: TracedRequest = {
+        request: HookExecutionRequest = {
             "eventName": event.value,
             "input": input,
-            "correlationId": correlation_id or new_correlation_id(),
+            "correlationId": correlation_id_of({"correlationId": correlation_id}),
         }
         if trace := current_trace():
             request["traceContext"] = trace
-        limit_s = min(_LONGEST_S, self.timeout_s if timeout_s is None else timeout_s)
+        timeout_s = self.timeout_s if timeout_s is None else timeout_s
         try:
             # Plain values only: only a dict is an object on the wire.
             request["input"] = as_plain(input)
         except EncodingError as error:
-            code = ResponseCode.ENCODING_FAILURE
-            return self.apply_on_error(unanswered(request, code, error), event)
-        response = await self._send(request, event, limit_s, retries)
+            response = failed_response(request, ResponseCode.ENCODING_FAILURE, error)
+        else:
+            limit_s = min(_LONGEST_S, timeout_s)
+            response = await self._send(request, event, limit_s, retries)
         return self.apply_on_error(response, event)
 
     async def _send(
@@ -108,39 +105,36 @@ class HookBusClient:
         timeout_s: float,
         retries: int,
     ) -> HookExecutionResponse:
+        """Send a request until it is answered; what comes back is valid."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout_s
-        pause_s = _FIRST_PAUSE_S
-        for left in range(retries, 0, -1):
-            share_s = max(0.0, deadline - clock()) / (left + 1)
-            response = await self._send_once(request, event, share_s)
+        deadline, pause_s = clock() + timeout_s, _FIRST_PAUSE_S
+        for retries_left in range(max(0, retries), -1, -1):
+            share_s = max(0.0, deadline - clock()) / (retries_left + 1)
+            # Rounded up: a deadline of less than a millisecond is not one of none.
+            request["timeoutMs"] = ceil(share_s * 1000)
+            try:
+                response = await self._carrier.request({**request}, share_s)
+                read_response(response, event)
+            except InvalidResponseError as error:
+                problem = f"the answer is not a valid response: {error}"
+                code = ResponseCode.INVALID_RESPONSE
+                response = failed_response(request, code, problem)
+            # A carrier of the host is foreign code and may raise anything.
+            except Exception as error:  # noqa: BLE001
+                problem, code = f"the bus failed: {error!r}", ResponseCode.NO_RESPONDERS
+                response = failed_response(request, code, problem)
+            else:
+                if response["correlationId"] != request["correlationId"]:
+                    problem = "the answer has another correlation id"
+                    code = ResponseCode.INVALID_RESPONSE
+                    response = failed_response(request, code, problem)
             if response["success"] or response["error"]["code"] not in _UNANSWERED:
-                return response
-            # No worker may be there for a moment while workers are replaced.
-            await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))
-            pause_s *= 2
-        return await self._send_once(request, event, max(0.0, deadline - clock()))
-
-    async def _send_once(
-        self, request: HookExecutionRequest, event: HookEventName, timeout_s: float
-    ) -> HookExecutionResponse:
-        """Send a request; what comes back is valid, or a failed response."""
-        # Rounded up: a deadline of less than a millisecond is not one of none.
-        timed: HookExecutionRequest = {**request, "timeoutMs": ceil(timeout_s * 1000)}
-        try:
-            response = await self._carrier.request(timed, timeout_s)
-            read_response(response, event)
-        except InvalidResponseError as error:
-            message = f"the answer is not a valid response: {error}"
-        # A carrier of the host is foreign code and may raise anything.
-        except Exception as error:  # noqa: BLE001
-            message = f"the bus failed: {error!r}"
-            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
-        else:
-            if response["correlationId"] == request["correlationId"]:
-                return response
-            message = "the answer has another correlation id"
-        return unanswered(request, ResponseCode.INVALID_RESPONSE, message)
+                break
+            if retries_left:
+                # No worker may be there for a moment while workers are replaced.
+                await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))
+                pause_s *= 2
+        return response
 
     def apply_on_error(
         self, response: HookExecutionResponse, event: HookEventName
@@ -166,7 +160,7 @@ class _Correlator:
 
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
-        self._waiting: dict[str, deque[_Answer]] = {}
+        self._waiting: dict[str, list[asyncio.Future[HookExecutionResponse]]] = {}
         self._unsubscribe: Unsubscribe | None = None
         self._publishing: set[asyncio.Task[None]] = set()
         self._has_subscribers = getattr(bus, "has_subscribers", lambda _type: True)
@@ -175,62 +169,57 @@ class _Correlator:
         self, request: HookExecutionRequest, timeout_s: float
     ) -> HookExecutionResponse:
         if not self._has_subscribers(MessageBusType.HOOK_EXECUTION_REQUEST):
-            message = "no handler is subscribed to hook requests"
-            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
-        loop = asyncio.get_running_loop()
-        answer: _Answer = loop.create_future()
-        timer = loop.call_later(timeout_s, expire, answer)
-        self._expect(request["correlationId"], answer)
-        # Beside the answer, which may come although the bus hangs after it has sent; to
-        # its end, since a bus may tell others after whoever answers.
-        publishing = loop.create_task(self._publish(request, answer, timeout_s))
-        self._publishing.add(publishing)
-        publishing.add_done_callback(self._publishing.discard)
-        try:
-            return await answer
-        except TimeoutError:
-            message = f"no response within {timeout_s:.3g} s"
-            return unanswered(request, ResponseCode.TIMEOUT, message)
-        finally:
-            timer.cancel()
-            self._forget(request["correlationId"], answer)
+            problem = "no handler is subscribed to hook requests"
+            return failed_response(request, ResponseCode.NO_RESPONDERS, problem)
+        answer: asyncio.Future[HookExecutionResponse]
+        answer = asyncio.get_running_loop().create_future()
 
-    async def _publish(
-        self, request: HookExecutionRequest, answer: _Answer, timeout_s: float
-    ) -> None:
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
-        # A bus of the host is foreign code and may raise anything, also once the answer
-        # is there: that changes nothing.
-        except Exception as error:  # noqa: BLE001
-            if not answer.done():
-                answer.set_exception(error)
+        async def publish() -> None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    message_type = MessageBusType.HOOK_EXECUTION_REQUEST
+                    await self._bus.publish(message_type, request)
+            # A bus of the host is foreign code and may raise anything, also once the
+            # answer is there: that changes nothing.
+            except Exception as error:  # noqa: BLE001
+                if not answer.done():
+                    answer.set_exception(error)
 
-    def _expect(self, correlation_id: str, answer: _Answer) -> None:
         if self._unsubscribe is None:
             self._unsubscribe = self._bus.subscribe(
                 MessageBusType.HOOK_EXECUTION_RESPONSE, self._take
             )
-        self._waiting.setdefault(correlation_id, deque()).append(answer)
-
-    def _forget(self, correlation_id: str, answer: _Answer) -> None:
-        queue = self._waiting[correlation_id]
-        queue.remove(answer)
-        if not queue:
-            del self._waiting[correlation_id]
-        if not self._waiting and self._unsubscribe is not None:
-            unsubscribe, self._unsubscribe = self._unsubscribe, None
-            with suppress(Exception):  # a bus of the host: the answer counts even so
-                unsubscribe()
+        answers = self._waiting.setdefault(request["correlationId"], [])
+        answers.append(answer)
+        # Beside the answer, which may come although the bus hangs after it has sent; to
+        # its end, since a bus may tell others after whoever answers.
+        publishing = asyncio.create_task(publish())
+        self._publishing.add(publishing)
+        publishing.add_done_callback(self._publishing.discard)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            problem = f"no response within {timeout_s:.3g} s"
+            return failed_response(request, ResponseCode.TIMEOUT, problem)
+        finally:
+            answers.remove(answer)
+            if not answers:
+                del self._waiting[request["correlationId"]]
+            if not self._waiting and self._unsubscribe is not None:
+                unsubscribe, self._unsubscribe = self._unsubscribe, None
+                with suppress(Exception):  # of the host: the answer counts even so
+                    unsubscribe()
 
     def _take(self, response: Any) -> None:
-        found = response.get("correlationId") if isinstance(response, dict) else None
-        if not isinstance(found, str):
+        correlation_id = None
+        if isinstance(response, dict):
+            correlation_id = response.get("correlationId")
+        if not isinstance(correlation_id, str):
             _log.warning("ignored a message that is not a response to anybody")
             return
         # Two requests may share an id; each response answers the older one.
-        for answer in self._waiting.get(found, ()):
+        for answer in self._waiting.get(correlation_id, ()):
             if not answer.done():
                 answer.set_result(response)
                 return

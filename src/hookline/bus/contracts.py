@@ -6,7 +6,6 @@ the process and one across a network carry the same (DELTA-HBUS-001).
 
 from __future__ import annotations
 
-from asyncio import Future
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
@@ -14,6 +13,7 @@ from uuid import uuid4
 
 from hookline._internal.trace_context import TraceContext
 from hookline.errors import HooklineError
+from hookline.protocol.results import Stage
 
 
 class MessageBusType(StrEnum):
@@ -41,10 +41,6 @@ class ResponseCode(StrEnum):
     INVALID_RESPONSE = "invalid_response"
 
 
-EXPIRED, OVERLOAD = "expired", "overload"
-"""Why a server does not run the hooks of a request: ``details.cause`` of its error."""
-
-
 class OnError(StrEnum):
     """What a response without a verdict means to the requester."""
 
@@ -60,12 +56,31 @@ class HookExecutionRequest(TypedDict):
     correlationId: str
     timeoutMs: NotRequired[int]
     """The time left when it was sent: a server drops what has waited longer."""
-
-
-class TracedRequest(HookExecutionRequest):
-    """The same with where it comes from, if its host uses OpenTelemetry."""
-
     traceContext: NotRequired[TraceContext]
+    """Where it comes from, if its host uses OpenTelemetry."""
+
+
+class WireOutput(TypedDict):
+    """``AggregatedHookResult`` in wire spelling."""
+
+    success: bool
+    finalOutput: dict[str, Any] | None
+    allOutputs: list[dict[str, Any]]
+    errors: list[dict[str, Any]]
+    hookResults: list[dict[str, Any]]
+    totalDuration: float
+
+
+class WireVerdict(TypedDict):
+    """The verdict of ``ProcessedHookResult`` in wire spelling."""
+
+    shouldStop: bool
+    stopReason: str | None
+    systemMessage: str | None
+    suppressOutput: bool
+    blocked: bool
+    reason: str | None
+    ask: bool
 
 
 class ResponseError(TypedDict):
@@ -81,8 +96,8 @@ class HookExecutionResponse(TypedDict):
 
     correlationId: str
     success: bool
-    output: NotRequired[dict[str, Any]]
-    processed: NotRequired[dict[str, Any]]
+    output: NotRequired[WireOutput]
+    processed: NotRequired[WireVerdict]
     error: NotRequired[ResponseError]
 
 
@@ -120,60 +135,49 @@ class RequestCarrier(Protocol):
 
 HookBus = MessageBus | RequestCarrier
 
+EXPIRED, OVERLOAD = "expired", "overload"
+"""Why a server did not run the hooks of a request: ``details.cause`` of its error."""
+
+LONGEST_EVENT_NAME = 100
+
 
 def failed_response(
-    correlation_id: str,
+    request: Any,
     code: ResponseCode,
-    error: str | Exception,
-    *,
-    stage: str = "internal",
-    event_name: Any = None,
+    problem: str | Exception,
+    stage: Stage = Stage.INTERNAL,
     **details: Any,
 ) -> HookExecutionResponse:
-    """Say why a request has no verdict (DELTA-HFAIL-002)."""
-    known = {"stage": stage, "eventName": event_name, **details}
-    message = str(error) or type(error).__name__
+    """Say why a request, which may be any value, has no verdict (DELTA-HFAIL-002)."""
+    name = request.get("eventName") if isinstance(request, dict) else None
+    name = name[:LONGEST_EVENT_NAME] if isinstance(name, str) else None
+    message = str(problem) or type(problem).__name__
+    details = {"stage": stage.value, "eventName": name, **details}
     return {
-        "correlationId": correlation_id,
+        "correlationId": correlation_id_of(request),
         "success": False,
-        "error": {"code": code.value, "message": message, "details": known},
+        "error": {"code": code.value, "message": message, "details": details},
     }
 
 
-def unanswered(
-    request: HookExecutionRequest,
-    code: ResponseCode,
-    error: str | Exception,
-    stage: str = "internal",
-) -> HookExecutionResponse:
-    """Build the response to a request that no worker answered."""
-    correlation_id, name = request["correlationId"], request["eventName"]
-    return failed_response(correlation_id, code, error, stage=stage, event_name=name)
+def correlation_id_of(request: Any) -> str:
+    """The exact correlation id of a request; a new UUID4 if it has none (C1, C2)."""
+    if isinstance(request, dict):
+        correlation_id = request.get("correlationId")
+        if isinstance(correlation_id, str) and correlation_id:
+            return correlation_id
+    return str(uuid4())
 
 
-def not_run(
-    payload: Any, correlation_id: str, message: str, cause: str
-) -> HookExecutionResponse:
+def not_run(request: Any, problem: str, cause: str) -> HookExecutionResponse:
     """Say that a server does not run the hooks of a request, and why."""
-    name = payload.get("eventName") if isinstance(payload, dict) else None
     code = ResponseCode.TIMEOUT if cause == EXPIRED else ResponseCode.EXECUTION_FAILURE
-    stage = "execution"
-    return failed_response(
-        correlation_id, code, message, stage=stage, event_name=name, cause=cause
-    )
+    return failed_response(request, code, problem, Stage.EXECUTION, cause=cause)
 
 
 def is_expired(response: HookExecutionResponse) -> bool:
     """Whether a server dropped the request: nobody waits for this response."""
-    error = response.get("error")
-    return error is not None and error["details"].get("cause") == EXPIRED
-
-
-def expire(answer: Future[Any]) -> None:
-    """Let a future fail with ``TimeoutError``, unless it is done."""
-    if not answer.done():
-        answer.set_exception(TimeoutError())
-        answer.exception()  # else asyncio warns where nobody waits any more
+    return "error" in response and response["error"]["details"].get("cause") == EXPIRED
 
 
 def subject_name(what: str, name: str) -> str:
@@ -186,14 +190,3 @@ def subject_name(what: str, name: str) -> str:
     if any(not c.isprintable() or c.isspace() or c in "*>" for c in name):
         raise HooklineError(f"{what} {name!r}: must not contain spaces, '*' or '>'")
     return name
-
-
-def new_correlation_id() -> str:
-    """Make a UUID4."""
-    return str(uuid4())
-
-
-def correlation_id_of(payload: Any) -> str:
-    """Return the exact correlation id of a request, or a new one (C1, C2)."""
-    found = payload.get("correlationId") if isinstance(payload, dict) else None
-    return found if isinstance(found, str) and found else new_correlation_id()

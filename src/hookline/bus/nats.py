@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from itertools import count
 from math import ceil
 from ssl import SSLCertVerificationError, SSLError
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from hookline.errors import BusConnectionError, EncodingError, MissingExtraError
 from hookline.protocol.values import decode, encode_whole
 
-from .connection_log import ConnectionLog, server_parts, without_password
 from .contracts import (
     OVERLOAD,
     HookExecutionRequest,
@@ -27,13 +27,10 @@ from .contracts import (
     RequestHandler,
     ResponseCode,
     Unsubscribe,
-    correlation_id_of,
-    expire,
     failed_response,
     is_expired,
     not_run,
     subject_name,
-    unanswered,
 )
 from .wire import encode_response
 
@@ -56,13 +53,13 @@ CONNECT_TIMEOUT_S = 10.0
 MAX_PENDING_BYTES = 64 * 1024 * 1024
 """How much all requests that a worker has taken may hold."""
 
-_NO_RESPONDERS = "503"
-_REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 _PAUSE_S = 0.1
 _CLOSE_S = 1.0
 _TIMEOUT_BYTES = 32
 """At most, for the deadline in a request."""
+_MAX_PROBLEM = 300
 _DENIED = "permissions violation for subscription"
+_TLS_OPTIONS = ("tls", "tls_hostname", "tls_handshake_first")
 _DEFAULTS: dict[str, Any] = {
     "name": "hookline",
     "connect_timeout": 2,
@@ -83,13 +80,9 @@ class _NoTLSError(Error):
 class _NoInboxError(Error):
     """The server lets this connection hear no answers."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
-    def __str__(self) -> str:
-        own = "set inbox_prefix (--inbox-prefix) to the one that this user may read"
-        return f"no answer can arrive ({self.problem}): {own}"
+class _RefusedError(Exception):
+    """Trying longer to connect does not help."""
 
 
 class _Client(Client):
@@ -98,7 +91,7 @@ class _Client(Client):
     nats-py encrypts only if the server says so, whatever ``tls://`` or a context asks.
     """
 
-    def __init__(self, *, requires_tls: bool = False) -> None:
+    def __init__(self, *, requires_tls: bool) -> None:
         super().__init__()
         self._requires_tls = requires_tls
 
@@ -111,27 +104,22 @@ class _Client(Client):
 
     def _connect_command(self) -> bytes:
         # The first thing sent on every connection, the password included.
-        if self._requires_tls and not self._is_encrypted():
-            if self._transport is not None:
-                # nats-py leaves it open, at every attempt; it has no types here.
-                self._transport.close()  # type: ignore[no-untyped-call]
+        transport: Any = self._transport
+        writer: asyncio.StreamWriter | None = getattr(transport, "_io_writer", None)
+        if writer is None:  # a websocket
+            is_encrypted = getattr(transport, "_using_tls", None) is True
+        else:
+            is_encrypted = writer.get_extra_info("ssl_object") is not None
+        if self._requires_tls and not is_encrypted:
+            transport.close()  # nats-py leaves it open, at every attempt
             raise _NoTLSError
-        if self._is_encrypted() and (writer := self._writer) is not None:
+        if writer is not None and is_encrypted:
             # nats-py does not say so, and asyncio would warn at each end of one. There
             # is no protocol if the server has ended the connection already.
             protocol: Any = writer.transport.get_protocol()
             if protocol is not None:
                 protocol._over_ssl = True  # noqa: SLF001
         return super()._connect_command()
-
-    @property
-    def _writer(self) -> asyncio.StreamWriter | None:
-        return getattr(self._transport, "_io_writer", None)
-
-    def _is_encrypted(self) -> bool:
-        if self._writer is not None:
-            return self._writer.get_extra_info("ssl_object") is not None
-        return getattr(self._transport, "_using_tls", None) is True
 
     async def flush(self, timeout: int = 10) -> None:  # noqa: ASYNC109 - as inherited
         """Return once the server has handled everything sent before.
@@ -145,67 +133,94 @@ class _Client(Client):
 
 
 class NatsConnection:
-    """Wraps nats-py's client: connects, reconnects without end, publishes, requests."""
+    """A connection for the event loop on which it is made; it reconnects without end.
 
-    def __init__(self) -> None:
-        self.closed = asyncio.Event()
-        """Set once the connection is closed and will not come back."""
-        self.last_problem = ""
-        self.is_denied = False
-        """Whether the server refuses a subscription of this connection."""
-        self.log = ConnectionLog()
-        self.client = _Client()
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self._opened_with: tuple[list[str], dict[str, Any]] = ([], {})
-        self._ending: AsyncGenerator[None, None] | None = None
-        self._connected = asyncio.Event()
-        self._refused = asyncio.Event()
-        self._inbox = ""
-        self._no_inbox = ""
-        """Why the server denies the inbox, where it does."""
-        self._tokens = count()
-        self._waiting: dict[str, asyncio.Future[bytes]] = {}
+    The log says when it is lost and regained; addresses there have no credentials.
+    """
 
-    async def open(
-        self, servers: str | Sequence[str], timeout_s: float, **options: Any
-    ) -> None:
-        """Connect, trying for ``timeout_s``; raises BusConnectionError."""
-        addresses = [servers] if isinstance(servers, str) else list(servers)
+    def __init__(self, addresses: list[str], options: dict[str, Any]) -> None:
         self.loop = asyncio.get_running_loop()
-        self._opened_with = addresses, options
-        requires_tls = _requires_tls(addresses, options)
-        self.client = _Client(requires_tls=requires_tls)
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout_s
-        while not await self._opened(addresses, options, deadline - clock()):
-            if self._refused.is_set() or clock() >= deadline:
-                address = ", ".join(map(without_password, addresses))
-                raise BusConnectionError(address, self.last_problem or "no answer")
-            # nats-py raises if a server disconnects during the handshake: try again.
-            await asyncio.sleep(_PAUSE_S)
-            self.client = _Client(requires_tls=requires_tls)
+        self.addresses, self.options = addresses, options
+        self.problem = ""
+        """The last error since it was connected."""
+        self.denied = ""
+        """Why the server refuses a subscription, if it does."""
+        self.closed = asyncio.Event()
+        """Set once it is closed and will not come back."""
+        schemes = {_url_parts(address).scheme for address in addresses}
+        self._requires_tls = bool(schemes & {"tls", "wss"}) or any(
+            options.get(name) for name in _TLS_OPTIONS
+        )
+        if self._requires_tls and "ws" in schemes:
+            # The password in such an address goes out before any answer.
+            problem = "not encrypted although TLS is asked for"
+            raise BusConnectionError("ws://", problem)
+        self.client = _Client(requires_tls=self._requires_tls)
+        self._connected = asyncio.Event()
+        self._opening_until: float | None = None
+        self._lost_at: float | None = None
+        self._address = ""
+        self._logged: set[str] = set()
+        """Errors since it was connected: a server that is gone makes four a second."""
+        self._has_inbox = False
+        self._inbox_check = asyncio.Lock()
+        self._ending: AsyncGenerator[None, None] | None = None
+
+    async def open(self, timeout_s: float) -> None:
+        """Connect, trying for ``timeout_s``; raises BusConnectionError."""
+        self._opening_until = self.loop.time() + timeout_s
+        try:
+            async with asyncio.timeout_at(self._opening_until):
+                await self._connect()
+        except BaseException as error:
+            self._opening_until, problem = None, self.problem or "no answer"
+            await self.close()
+            if isinstance(error, TimeoutError | _RefusedError):
+                address = ", ".join(map(_without_password, self.addresses))
+                raise BusConnectionError(address, problem) from None
+            raise
+        self._opening_until = None
         await self._on_connected()
+
+    async def _connect(self) -> None:
+        while True:
+            try:
+                return await self.client.connect(
+                    self.addresses,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnected,
+                    reconnected_cb=self._on_connected,
+                    closed_cb=self._on_closed,
+                    **{**_DEFAULTS, **self.options},
+                )
+            except ImportError as error:
+                # nats-py imports nkeys only if there are credentials.
+                raise MissingExtraError("nats", error.name or "nkeys") from error
+            except _RefusedError:
+                raise
+            # nats-py raises many types of errors if a server disconnects during the
+            # handshake: its own, OSError, those of TLS.
+            except Exception as error:  # noqa: BLE001
+                await self._on_error(error)
+            await asyncio.sleep(_PAUSE_S)
+            self.client = _Client(requires_tls=self._requires_tls)
+
+    async def open_another(self, timeout_s: float) -> NatsConnection:
+        """Connect in the same way, for the event loop that runs now."""
+        connection = NatsConnection(self.addresses, self.options)
+        connection._ending = _close_with_loop(connection)
+        await anext(connection._ending)
+        await connection.open(timeout_s)
+        return connection
 
     async def close(self) -> None:
         """Close at once."""
-        await self._close_client()
-        await self._on_closed()
-
-    async def _close_client(self) -> None:
         # nats-py waits without end for that of TLS, which a server that refuses a
         # certificate may never send.
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await self.client.close()
-
-    async def open_another(self, timeout_s: float) -> NatsConnection:
-        """Connect in the same way, for the event loop that runs now."""
-        another = NatsConnection()
-        another._ending = _close_with_loop(another)
-        await anext(another._ending)
-        addresses, options = self._opened_with
-        await another.open(addresses, timeout_s, **options)
-        return another
+        await self._on_closed()
 
     async def publish(self, subject: str, data: bytes) -> None:
         """Send as soon as there is a connection."""
@@ -216,103 +231,67 @@ class NatsConnection:
             except OutboundBufferLimitError:
                 await self._on_disconnected()
 
-    async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
+    async def request(self, subject: str, data: bytes, deadline: float) -> bytes:
         """Send as soon as there is a connection, and wait for the answer.
 
         ``data`` is a JSON object, which is sent with the time that is left then.
         """
-        deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
-            if not self._connected.is_set():
-                async with asyncio.timeout_at(deadline):
-                    await self._connected.wait()
             try:
-                return await self._exchange(subject, data, deadline)
+                if not (self._connected.is_set() and self._has_inbox):
+                    async with asyncio.timeout_at(deadline):
+                        await self._connected.wait()
+                        await self._check_inbox()
+                left_s = deadline - self.loop.time()
+                if left_s <= 0:
+                    raise TimeoutError
+                timed = data[:-1] + b',"timeoutMs":%d}' % ceil(left_s * 1000)
+                return (await self.client.request(subject, timed, left_s)).data
             except OutboundBufferLimitError:
                 await self._on_disconnected()
 
-    async def _exchange(self, subject: str, data: bytes, deadline: float) -> bytes:
-        # nats-py's own ``request`` makes each request half as slow again.
-        if not self._inbox:
-            self._inbox = f"{self.client.new_inbox()}."
-            await self.client.subscribe(f"{self._inbox}*", cb=self._take)
-        if self._no_inbox:
-            # Unsent: its hooks would run for nobody.
-            raise _NoInboxError(self._no_inbox)
-        loop = asyncio.get_running_loop()
-        reply = f"{self._inbox}{next(self._tokens)}"
-        answer: asyncio.Future[bytes] = loop.create_future()
-        self._waiting[reply] = answer
-        timer = loop.call_at(deadline, expire, answer)
-        try:
-            left_ms = ceil((deadline - loop.time()) * 1000)
-            timed = data[:-1] + b',"timeoutMs":%d}' % left_ms
-            await self.client.publish(subject, timed, reply)
-            return await answer
-        finally:
-            timer.cancel()
-            del self._waiting[reply]
-
-    async def _take(self, message: Msg) -> None:
-        answer = self._waiting.get(message.subject)
-        if answer is None or answer.done():
-            return  # too late: the requester has its timeout
-        headers = message.headers
-        if headers and headers.get("Status") == _NO_RESPONDERS:
-            answer.set_exception(NoRespondersError())
-        else:
-            answer.set_result(message.data)
-
-    async def _opened(
-        self, addresses: list[str], options: dict[str, Any], timeout_s: float
-    ) -> bool:
-        """Try once to connect, until the timeout or a refusal."""
-        opening = asyncio.ensure_future(self._connect(addresses, options))
-        refused = asyncio.ensure_future(self._refused.wait())
-        try:
-            await asyncio.wait(
-                {opening, refused}, timeout=timeout_s, return_when="FIRST_COMPLETED"
-            )
-            if opening.done():
-                return opening.result()
-        finally:
-            refused.cancel()
-            opening.cancel()
-        await asyncio.wait({opening}, timeout=1)
-        await self._close_client()
-        return False
-
-    async def _connect(self, addresses: list[str], options: dict[str, Any]) -> bool:
-        try:
-            await self.client.connect(
-                addresses,
-                error_cb=self._on_error,
-                disconnected_cb=self._on_disconnected,
-                reconnected_cb=self._on_connected,
-                closed_cb=self._on_closed,
-                **{**_DEFAULTS, **options},
-            )
-        except ImportError as error:
-            # nats-py imports nkeys only if there are credentials.
-            raise MissingExtraError("nats", error.name or "nkeys") from error
-        # nats-py raises many types of errors here: its own, OSError, those of TLS.
-        except Exception as error:  # noqa: BLE001
-            await self._on_error(error)
-            return False
-        return True
+    async def _check_inbox(self) -> None:
+        """Raise if no answer can arrive: hooks would run for nobody."""
+        async with self._inbox_check:
+            if self._has_inbox:
+                return
+            inbox = f"{self.client.new_inbox()}.*"
+            subscription = await self.client.subscribe(inbox)
+            await self.client.flush()
+            # nats-py gives the server's words in lower case.
+            if inbox.lower() in self.denied.lower():
+                hint = "set inbox_prefix (--inbox-prefix) to the one this user may read"
+                raise _NoInboxError(f"no answer can arrive ({self.denied}): {hint}")
+            await subscription.unsubscribe()
+            self._has_inbox = self._connected.is_set()
 
     async def _on_disconnected(self) -> None:
-        if not self.client.is_connected and not self.client.is_closed:
-            self._connected.clear()
-            self.is_denied, self._no_inbox = False, ""
-            self.log.note_lost(self.last_problem)
+        if self.client.is_connected or self.client.is_closed:
+            return
+        self._connected.clear()
+        self.denied, self._has_inbox = "", False
+        if self._address and self._lost_at is None:
+            self._lost_at = time.monotonic()
+            bus = {
+                "address": self._address,
+                "error": self.problem or "closed by the server",
+            }
+            text = "connection to %s lost (%s): reconnecting"
+            _log.warning(text, *bus.values(), extra={"bus": bus})
 
     async def _on_connected(self) -> None:
-        self.last_problem = ""
-        self._refused.clear()
+        self.problem = ""
+        self._logged.clear()
         self._connected.set()
         if (url := self.client.connected_url) is not None:
-            self.log.note_connected(url.geturl())
+            self._address = _without_password(url.geturl())
+        if self._lost_at is not None:
+            gone_s = round(time.monotonic() - self._lost_at, 3)
+            self._lost_at = None
+            bus = {"address": self._address, "gone_s": gone_s}
+            # As loud as the loss: whoever has seen that waits for this.
+            text = "connected to %s again after %.1f s"
+            _log.warning(text, *bus.values(), extra={"bus": bus})
 
     async def _on_closed(self) -> None:
         # Wakes those who wait for a connection; using it raises the reason.
@@ -321,26 +300,25 @@ class NatsConnection:
 
     async def _on_error(self, error: Exception) -> None:
         problem = str(error) or type(error).__name__
+        unauthorized = "authorization" in problem.lower()
         if "authorization violation" in problem.lower():
             problem += ": the server refuses this login, check user and credentials"
-        if not self.client.is_closed:
-            network = isinstance(error, UnexpectedEOF | OSError)
-            of_network = network and not isinstance(error, SSLError)
-            self.log.note_error(problem, of_network=of_network)
+        self.problem = problem
         if _DENIED in problem.lower():
-            self.is_denied = True
-            # nats-py gives the server's words in lower case.
-            if self._inbox and self._inbox.lower() in problem.lower():
-                self._no_inbox = problem
-                for answer in self._waiting.values():
-                    if not answer.done():
-                        answer.set_exception(_NoInboxError(problem))
-        if self._refused.is_set():
-            return  # later errors say less than the refusal
-        self.last_problem = problem
-        unauthorized = "authorization" in self.last_problem.lower()
-        if unauthorized or isinstance(error, SSLCertVerificationError | _NoTLSError):
-            self._refused.set()
+            self.denied = problem
+        if self._opening_until is not None:
+            is_final = isinstance(error, SSLCertVerificationError | _NoTLSError)
+            is_late = self.loop.time() > self._opening_until
+            if unauthorized or is_final or is_late:
+                raise _RefusedError  # nats-py would try for ever
+        if self._address and problem not in self._logged:
+            self._logged.add(problem)
+            # What the network does is in the message about the loss.
+            is_network = isinstance(error, UnexpectedEOF | OSError)
+            is_network = is_network and not isinstance(error, SSLError)
+            text = problem.removeprefix("nats: ")[:_MAX_PROBLEM]
+            level = logging.INFO if is_network else logging.WARNING
+            _log.log(level, "nats: %s", text, extra={"bus": {"error": text}})
 
 
 async def _close_with_loop(connection: NatsConnection) -> AsyncGenerator[None, None]:
@@ -351,19 +329,14 @@ async def _close_with_loop(connection: NatsConnection) -> AsyncGenerator[None, N
         await connection.close()
 
 
-_TLS_OPTIONS = ("tls", "tls_hostname", "tls_handshake_first")
+def _url_parts(address: str) -> SplitResult:
+    """The parts of a server's address, which may lack its scheme."""
+    return urlsplit(address if "://" in address else f"nats://{address}")
 
 
-def _requires_tls(addresses: list[str], options: dict[str, Any]) -> bool:
-    """Whether TLS is asked for, by an option or by the address of any server."""
-    schemes = {server_parts(address).scheme for address in addresses}
-    required = bool(schemes & {"tls", "wss"}) or any(
-        options.get(name) for name in _TLS_OPTIONS
-    )
-    if required and "ws" in schemes:
-        # The password in such an address goes out before any answer.
-        raise BusConnectionError("ws://", "not encrypted although TLS is asked for")
-    return required
+def _without_password(address: str) -> str:
+    parts = _url_parts(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class NatsBus:
@@ -375,7 +348,8 @@ class NatsBus:
     def __init__(
         self, connection: NatsConnection, *, prefix: str = PREFIX, queue: str = QUEUE
     ) -> None:
-        self.subject = f"{subject_name('prefix', prefix)}.{_REQUEST}"
+        message_type = MessageBusType.HOOK_EXECUTION_REQUEST
+        self.subject = f"{subject_name('prefix', prefix)}.{message_type}"
         self.queue = subject_name("queue", queue)
         self._connection = connection
         self._others: dict[asyncio.AbstractEventLoop, asyncio.Task[NatsConnection]] = {}
@@ -398,11 +372,10 @@ class NatsBus:
         Further options (``tls``, ``user``, ``password``, ``user_credentials``,
         ``inbox_prefix`` and so on) are passed to nats-py.
         """
-        subject_name("prefix", prefix)
-        subject_name("queue", queue)
-        connection = NatsConnection()
-        await connection.open(servers, timeout_s, **options)
-        return cls(connection, prefix=prefix, queue=queue)
+        addresses = [servers] if isinstance(servers, str) else list(servers)
+        bus = cls(NatsConnection(addresses, options), prefix=prefix, queue=queue)
+        await bus._connection.open(timeout_s)
+        return bus
 
     async def __aenter__(self) -> NatsBus:
         return self
@@ -414,21 +387,19 @@ class NatsBus:
     def is_connected(self) -> bool:
         """Whether there is a connection now, and the server lets us use it."""
         connection = self._connection
-        return bool(connection.client.is_connected) and not connection.is_denied
+        return bool(connection.client.is_connected) and not connection.denied
 
     async def wait_closed(self) -> str:
         """Wait until the connection is closed; returns the last problem."""
         await self._connection.closed.wait()
-        return self._connection.last_problem
+        return self._connection.problem
 
     def serve(self, handle: RequestHandler) -> Unsubscribe:
         """Answer requests with ``handle``; await ``ready()`` to be sure of it.
 
         The returned function stops that; requests that have arrived are answered.
         """
-        if "permissions violation" in self._connection.last_problem.lower():
-            self._connection.last_problem = ""  # of an earlier subscription
-            self._connection.is_denied = False
+        self._connection.denied = ""  # of an earlier subscription
         service = _Service(self, self._connection, handle)
         self._services.append(service)
         return service.leave
@@ -442,8 +413,7 @@ class NatsBus:
         except (Error, OSError, TimeoutError) as error:
             problem = str(error) or type(error).__name__
             raise BusConnectionError(self.subject, problem) from error
-        problem = self._connection.last_problem
-        if _DENIED in problem.lower():
+        if problem := self._connection.denied:
             hint = "use the login of a worker, and the prefix and queue it is allowed"
             raise BusConnectionError(self.subject, f"{problem}: {hint}")
 
@@ -451,29 +421,38 @@ class NatsBus:
         self, request: HookExecutionRequest, timeout_s: float
     ) -> HookExecutionResponse:
         """Get the response, or a failed one by the deadline; never raises."""
-        rest = {key: value for key, value in request.items() if key != "timeoutMs"}
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        connection, code = self._connection, ResponseCode.NO_RESPONDERS
         try:
-            data = encode_whole(rest)
-        except EncodingError as error:
-            return unanswered(request, ResponseCode.ENCODING_FAILURE, error)
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout_s
-        try:
+            data = encode_whole({k: v for k, v in request.items() if k != "timeoutMs"})
             connection = await self._connection_here(timeout_s)
-        except (BusConnectionError, TimeoutError) as error:
-            problem = str(error) or "no connection"
-            return unanswered(request, ResponseCode.NO_RESPONDERS, problem)
-        limit = connection.client.max_payload
-        if len(data) + _TIMEOUT_BYTES > limit:
-            message = f"the request has {len(data)} bytes, the server accepts {limit}"
-            return unanswered(request, ResponseCode.PAYLOAD_TOO_LARGE, message)
-        return await self._exchange(connection, request, data, deadline - clock())
+            limit = connection.client.max_payload
+            if len(data) + _TIMEOUT_BYTES > limit:
+                code = ResponseCode.PAYLOAD_TOO_LARGE
+                text = "the request has %d bytes, the server accepts %d"
+                return failed_response(request, code, text % (len(data), limit))
+            answer = await connection.request(self.subject, data, deadline)
+        except EncodingError as error:
+            return failed_response(request, ResponseCode.ENCODING_FAILURE, error)
+        except NoRespondersError:
+            problem = f"no worker is subscribed to {self.subject}"
+            return failed_response(request, code, problem)
+        except _NoInboxError as error:
+            return failed_response(request, ResponseCode.TIMEOUT, error)
+        except TimeoutError:
+            cause = connection.problem
+            hint = f" (last error: {cause})" if cause else ""
+            problem = f"no response within {timeout_s:.3g} s{hint}"
+            return failed_response(request, ResponseCode.TIMEOUT, problem)
+        except (Error, OSError) as error:
+            return failed_response(request, code, error)
+        response: HookExecutionResponse = _decoded(answer)
+        return response
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
-        for service in [one for one in self._services if one.leaving]:
+        for service in [service for service in self._services if service.leaving]:
             await service.settled()
-            await service.finished()
             self._services.remove(service)
 
     async def drain(self) -> None:
@@ -499,9 +478,9 @@ class NatsBus:
         if loop is self._connection.loop or self._connection.closed.is_set():
             return self._connection
         opening = self._others.get(loop)
-        if opening is None or (opening.done() and not _opened(opening)):
-            for ended in [one for one in list(self._others) if one.is_closed()]:
-                self._others.pop(ended, None)
+        if opening is None or (opening.done() and not _is_open(opening)):
+            for closed_loop in [loop for loop in self._others if loop.is_closed()]:
+                del self._others[closed_loop]
             limit_s = min(timeout_s, CONNECT_TIMEOUT_S)
             opening = loop.create_task(self._connection.open_another(limit_s))
             self._others[loop] = opening
@@ -510,39 +489,15 @@ class NatsBus:
 
     async def _close_connections(self) -> None:
         for loop, opening in list(self._others.items()):
-            if loop.is_running() and opening.done() and _opened(opening):
+            if loop.is_running() and opening.done() and _is_open(opening):
                 closing = opening.result().close()
                 future = asyncio.run_coroutine_threadsafe(closing, loop)
                 await asyncio.wait({asyncio.wrap_future(future)}, timeout=_CLOSE_S)
         self._others = {}
         await self._connection.close()
 
-    async def _exchange(
-        self,
-        connection: NatsConnection,
-        request: HookExecutionRequest,
-        data: bytes,
-        timeout_s: float,
-    ) -> HookExecutionResponse:
-        try:
-            answer = await connection.request(self.subject, data, timeout_s)
-        except NoRespondersError:
-            message = f"no worker is subscribed to {self.subject}"
-            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
-        except TimeoutError:
-            problem = connection.last_problem
-            hint = f" (last error: {problem})" if problem else ""
-            message = f"no response within {timeout_s:.3g} s{hint}"
-            return unanswered(request, ResponseCode.TIMEOUT, message)
-        except _NoInboxError as error:
-            return unanswered(request, ResponseCode.TIMEOUT, error)
-        except (Error, OSError) as error:
-            return unanswered(request, ResponseCode.NO_RESPONDERS, str(error))
-        response: HookExecutionResponse = _decoded(answer)
-        return response
 
-
-def _opened(opening: asyncio.Task[NatsConnection]) -> bool:
+def _is_open(opening: asyncio.Task[NatsConnection]) -> bool:
     return not opening.cancelled() and opening.exception() is None
 
 
@@ -552,37 +507,35 @@ class _Service:
     def __init__(
         self, bus: NatsBus, connection: NatsConnection, handle: RequestHandler
     ) -> None:
-        self._bus, self._connection = bus, connection
-        self._handle = handle
+        self._bus, self._connection, self._handle = bus, connection, handle
         self._bytes = 0
         self._subscribing: asyncio.Task[Any] = asyncio.create_task(
             connection.client.subscribe(bus.subject, bus.queue, cb=self._take)
         )
         self.leaving: asyncio.Task[None] | None = None
-        self._in_flight: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
 
     def leave(self) -> None:
         if self.leaving is None:
-            self.leaving = asyncio.create_task(self._unsubscribe())
+            self.leaving = asyncio.create_task(self._leave())
 
-    async def settled(self) -> None:
-        await (self.leaving or self._subscribing)
-
-    async def finished(self) -> None:
-        while self._in_flight:
-            await asyncio.wait(self._in_flight)
-
-    def cancel(self) -> None:
-        for task in (self._subscribing, self.leaving, *self._in_flight):
-            if task is not None:
-                task.cancel()
-
-    async def _unsubscribe(self) -> None:
+    async def _leave(self) -> None:
         try:
             await (await self._subscribing).drain()
         except Error as error:
             # The server is unreachable, so it sends no more requests either.
             _log.warning("nats: could not unsubscribe: %s", error)
+        while self._answering:
+            await asyncio.wait(self._answering)
+
+    async def settled(self) -> None:
+        """Wait until it is subscribed; or has left, with all its responses."""
+        await (self.leaving or self._subscribing)
+
+    def cancel(self) -> None:
+        for task in (self._subscribing, self.leaving, *self._answering):
+            if task is not None:
+                task.cancel()
 
     async def _take(self, message: Msg) -> None:
         if not message.reply:
@@ -590,39 +543,34 @@ class _Service:
             return
         # A task per request: a slow hook must not delay other requests. While it
         # waits, the decoded request is in memory and its bytes are not.
-        payload, size = _decoded(message.data), len(message.data)
-        task = asyncio.create_task(self._answer(message.reply, payload, size))
-        self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
+        request, size = _decoded(message.data), len(message.data)
+        task = asyncio.create_task(self._answer(message.reply, request, size))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, reply: str, payload: Any, size: int) -> None:
-        response = await self._handled(payload, size)
+    async def _answer(self, reply: str, request: Any, size: int) -> None:
+        if self._bytes and self._bytes + size > MAX_PENDING_BYTES:
+            self._bus.overloads += 1
+            text = "requests of %d bytes wait already: start more workers"
+            response = not_run(request, text % self._bytes, OVERLOAD)
+        else:
+            self._bytes += size
+            try:
+                response = await self._handle(request)
+            # A handler of the host is foreign code and may raise anything.
+            except Exception as error:  # noqa: BLE001
+                response = failed_response(request, ResponseCode.INTERNAL_ERROR, error)
+            finally:
+                self._bytes -= size
         if is_expired(response):
             return
         try:
             data = encode_response(response, self._connection.client.max_payload)
             await self._connection.publish(reply, data)
         except (Error, OSError, EncodingError) as error:
-            request = {"correlation_id": response["correlationId"]}
-            text, extra = "no response to %.80r: %s", {"request": request}
-            _log.warning(text, *request.values(), error, extra=extra)
-
-    async def _handled(self, payload: Any, size: int) -> HookExecutionResponse:
-        if self._bytes and self._bytes + size > MAX_PENDING_BYTES:
-            self._bus.overloads += 1
-            message = (
-                f"requests of {self._bytes} bytes wait already: start more workers"
-            )
-            return not_run(payload, correlation_id_of(payload), message, OVERLOAD)
-        self._bytes += size
-        try:
-            return await self._handle(payload)
-        # A handler of the host is foreign code and may raise anything.
-        except Exception as error:  # noqa: BLE001
-            code = ResponseCode.INTERNAL_ERROR
-            return failed_response(correlation_id_of(payload), code, error)
-        finally:
-            self._bytes -= size
+            about = {"correlation_id": response["correlationId"]}
+            text, extra = "no response to %.80r: %s", {"request": about}
+            _log.warning(text, *about.values(), error, extra=extra)
 
 
 def _decoded(data: bytes) -> Any:

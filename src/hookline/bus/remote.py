@@ -26,7 +26,7 @@ from hookline.protocol.results import (
 from hookline.protocol.values import text_of
 
 from .client import HookBusClient
-from .contracts import ResponseCode, failed_response, new_correlation_id
+from .contracts import ResponseCode, failed_response
 from .wire import read_response
 
 
@@ -85,28 +85,19 @@ class RemoteHooks(EventFirer):
         """Fire an event whose fields are normalized, for another session if given."""
         base = {"session_id": session_id, "transcript_path": transcript_path}
         fields = {k: text_of(v) for k, v in base.items() if v is not None} | fields
+        event_input = {**self._base, **fields}
         try:
-            sent = {**self._base, **fields, **self._translated(event, fields)}
+            if names := TRAITS[event].model_fields:
+                # Model payloads in the stable shape, which can be sent.
+                from hookline.translators import stable_fields
+
+                payloads = {name: fields.get(name) for name in names}
+                event_input |= stable_fields(event, payloads, self._translator)
         # An SDK's objects are foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
-            failed = failed_response(
-                new_correlation_id(),
-                ResponseCode.TRANSLATION_FAILURE,
-                error,
-                stage=Stage.TRANSLATION.value,
-                event_name=event.value,
-            )
+            code, stage = ResponseCode.TRANSLATION_FAILURE, Stage.TRANSLATION
+            failed = failed_response({"eventName": event.value}, code, error, stage)
             response = self._client.apply_on_error(failed, event)
         else:
-            response = await self._client.request(event, sent)
+            response = await self._client.request(event, event_input)
         return read_response(response, event, fields.get("tool_input"))
-
-    def _translated(self, event: HookEventName, fields: Fields) -> Fields:
-        """Translate model payloads to the stable shape, which can be sent."""
-        names = TRAITS[event].model_fields
-        if not names:
-            return {}
-        from hookline.translators import stable_fields
-
-        payloads = {name: fields.get(name) for name in names}
-        return stable_fields(event, payloads, self._translator)

@@ -4,6 +4,9 @@ Exactly one response per request, with its correlation id (C1 to C3); nothing ra
 The checks run in the order of protocol.md#bus, and a request that fails one never
 reaches the planner. Requests run concurrently up to a limit and others wait, up to a
 limit too. One whose requester has given up by then is dropped: its hooks do not run.
+
+A bus that refuses, or does not answer, costs the requests that come over it and nothing
+else: the hooks work by direct calls meanwhile, and it is asked again (HBUS-002).
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Protocol
@@ -26,6 +28,7 @@ from hookline.protocol.validators import completed, explain, is_hook_input
 
 from .contracts import (
     EXPIRED,
+    LONGEST_EVENT_NAME,
     OVERLOAD,
     HookBus,
     HookExecutionResponse,
@@ -38,18 +41,21 @@ from .contracts import (
     is_expired,
     not_run,
 )
-from .wire import output_to_wire, processed_to_wire
+from .wire import add_result
 
 MAX_CONCURRENT = 64
 """How many requests run at once by default."""
 MAX_WAITING = 1024
 """How many more may wait."""
 
-_LONGEST_NAME = 100
 _LONGEST_MS = 2**53
 """A longer deadline is none: clocks overflow on it."""
 _PUBLISH_S = 5.0
 """How long a bus may take for a response; ``dispose()`` waits for it."""
+_PATIENCE_S = 1.0
+"""How long the start of the hooks waits for the bus."""
+_ATTEMPT_S = 15.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
 _log = logging.getLogger("hookline.bus")
 
@@ -74,10 +80,6 @@ class FiresEvents(Protocol):
         """Tell telemetry of a request that was refused."""
 
 
-class _InvalidRequestError(Exception):
-    """The code and the message of a failed check; never leaves this module."""
-
-
 class RequestServer:
     """Answers the requests of a bus with a handler that fires the events."""
 
@@ -97,10 +99,14 @@ class RequestServer:
         self.dropped: Counter[str] = Counter()
         """How many requests were not run: ``expired``, or for ``overload``."""
         self._slots = asyncio.Semaphore(max_concurrent)
-        self._taken = 0
-        self._unsubscribe: Any = None
+        self._accepted = 0
+        """How many requests run or wait for others to end."""
+        self._answering: set[asyncio.Task[None]] = set()
         self._is_open = False
-        self._in_flight: set[asyncio.Task[None]] = set()
+        self._unsubscribe: Any = None
+        self._joining: asyncio.Task[None] | None = None
+        self._attempted = asyncio.Event()
+        self._problem = ""
 
     def subscribe(self) -> None:
         """Take requests from the bus, if there is one; repeated calls do nothing."""
@@ -115,33 +121,84 @@ class RequestServer:
             )
         self._is_open = True
 
-    async def join(self) -> None:
-        """Subscribe, and wait until the bus agrees; raises if it refuses."""
-        try:
-            self.subscribe()
-            if isawaitable(self._unsubscribe):
-                self._unsubscribe = await self._unsubscribe
-            ready = getattr(self._bus, "ready", None)
-            if ready is not None:
-                await ready()
-        except BaseException:
-            self.dispose()
-            raise
-        if not callable(self._unsubscribe):
-            returned = type(self._unsubscribe).__name__
-            _log.warning("the bus returned %s and no function to unsubscribe", returned)
+    def join(self) -> None:
+        """Subscribe; a bus that refuses is asked again, in the background."""
+        Guard("")(self.subscribe)  # the attempts say why it refuses
+        self._attempted = asyncio.Event()
+        self._joining = asyncio.create_task(self._join())
 
-    def dispose(self) -> None:
-        """Take no new requests; those in flight finish (rule L1)."""
+    async def joined(self) -> None:
+        """Wait for a moment until the bus has granted the subscription, or refused."""
+        joining, loop = self._joining, asyncio.get_running_loop()
+        if joining is None:
+            return
+        if joining.cancelled() or joining.get_loop().is_closed():
+            self.join()  # the loop on which it began has ended
+        elif joining.get_loop() is loop and not (
+            self._attempted.is_set() or self._problem
+        ):
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._attempted.wait()
+            except TimeoutError:
+                self._warn("it does not answer")
+
+    async def _join(self) -> None:
+        """Ask the bus until it grants the subscription."""
+        pause_s, task = _FIRST_PAUSE_S, asyncio.current_task()
+        while True:
+            try:
+                async with asyncio.timeout(_ATTEMPT_S):
+                    self.subscribe()
+                    if isawaitable(self._unsubscribe):
+                        self._unsubscribe = await self._unsubscribe
+                    if ready := getattr(self._bus, "ready", None):
+                        await ready()
+                if not callable(self._unsubscribe):
+                    kind = type(self._unsubscribe).__name__
+                    text = "the bus returned %s and no function to unsubscribe"
+                    _log.warning(text, kind)
+                return
+            # A bus of the host is foreign code and may raise anything.
+            except BaseException as error:
+                self._leave()
+                is_cancelled = task is not None and task.cancelling()
+                if is_cancelled or isinstance(error, KeyboardInterrupt | GeneratorExit):
+                    raise
+                self._warn(f"{type(error).__name__}: {error}")
+            finally:
+                self._attempted.set()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _warn(self, problem: str) -> None:
+        if problem != self._problem:
+            self._problem = problem
+            _log.warning(
+                "the bus refused the subscription (%s): hooks work without it for now",
+                problem,
+            )
+
+    def _leave(self) -> None:
         self._is_open = False
         unsubscribe, self._unsubscribe = self._unsubscribe, None
         if callable(unsubscribe):  # what the bus sends now is ignored anyhow
             Guard("unsubscribing from the bus")(unsubscribe)
 
+    def dispose(self) -> None:
+        """Take no new requests; those in flight finish (rule L1)."""
+        joining = self._joining
+        if joining is not None and not joining.get_loop().is_closed():
+            joining.get_loop().call_soon_threadsafe(joining.cancel)
+        self._leave()
+
     async def finished(self) -> None:
         """Wait, after ``dispose()``, until every request taken has its response."""
-        while self._in_flight:
-            await asyncio.wait(self._in_flight)
+        joining = self._joining
+        if joining and joining.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait({joining})
+        while self._answering:
+            await asyncio.wait(self._answering)
         if isinstance(self._bus, RequestCarrier):
             try:
                 await self._bus.settled()
@@ -149,82 +206,76 @@ class RequestServer:
             except Exception:  # noqa: BLE001
                 _log.exception("the bus failed to settle")
 
-    async def handle_request(self, payload: Any) -> HookExecutionResponse:
-        """Return the one response to a request; never raises."""
-        correlation_id = correlation_id_of(payload)
-        fields = payload if isinstance(payload, dict) else {}
-        name, trace = fields.get("eventName"), checked_trace(fields.get("traceContext"))
-        try:
-            event, event_input = _checked(payload)
-            if self._taken >= self._max_concurrent + self._max_waiting:
-                self.dropped[OVERLOAD] += 1
-                message = f"{self.waiting} requests wait already: start more workers"
-                return not_run(payload, correlation_id, message, OVERLOAD)
-            self._taken += 1
-            try:
-                if not await self._has_slot(fields.get("timeoutMs")):
-                    self.dropped[EXPIRED] += 1
-                    message = "it has waited for longer than its timeoutMs"
-                    return not_run(payload, correlation_id, message, EXPIRED)
-                try:
-                    result = await self._fire(event, event_input, correlation_id, trace)
-                finally:
-                    self._slots.release()
-            finally:
-                self._taken -= 1
-            return _response(result, event, correlation_id)
-        except _InvalidRequestError as error:
-            (code, problem), stage = error.args, Stage.VALIDATION
-            self._handler.tell_invalid(known_event(name), problem, trace)
-        # The edge of the handler: any error becomes a response.
-        except Exception as error:  # noqa: BLE001
-            extra = {"request": {"correlation_id": correlation_id}}
-            _log.exception("request %.80r failed", correlation_id, extra=extra)
-            code, problem, stage = ResponseCode.INTERNAL_ERROR, error, Stage.INTERNAL
-        name = name[:_LONGEST_NAME] if isinstance(name, str) else None
-        return failed_response(
-            correlation_id, code, problem, stage=stage.value, event_name=name
-        )
-
-    async def _has_slot(self, timeout_ms: Any) -> bool:
-        """Wait until a request may run; False if its requester has given up by then."""
-        is_number = isinstance(timeout_ms, int | float) and timeout_ms is not True
-        if not is_number or not timeout_ms < _LONGEST_MS:
-            return await self._slots.acquire()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_ms / 1000):
-                return timeout_ms > 0 and await self._slots.acquire()
-        return False
-
     @property
     def in_flight(self) -> int:
         """How many requests run now."""
-        return min(self._taken, self._max_concurrent)
+        return min(self._accepted, self._max_concurrent)
 
     @property
     def waiting(self) -> int:
         """How many requests wait for others to end."""
-        return self._taken - self.in_flight
+        return self._accepted - self.in_flight
 
-    async def _fire(
-        self,
-        event: HookEventName,
-        event_input: HookInput,
-        correlation_id: str,
-        trace: TraceContext,
-    ) -> ProcessedHookResult:
-        # A request cannot choose where a process runs, nor its event or time.
-        fields = {k: v for k, v in event_input.items() if k not in BASE_FIELDS}
-        if not isinstance(fields.get("requester", {}), dict):
-            del fields["requester"]
-        return await self._handler.fire_fields(
-            event,
-            fields,
-            event_input.get("session_id") or None,
-            event_input.get("transcript_path") or None,
-            correlation_id,
-            trace,
-        )
+    async def handle_request(self, payload: Any) -> HookExecutionResponse:
+        """Return the one response to a request; never raises."""
+        request: dict[str, Any] = payload if isinstance(payload, dict) else {}
+        correlation_id = correlation_id_of(request)
+        request = {**request, "correlationId": correlation_id}
+        trace = checked_trace(request.get("traceContext"))
+        try:
+            event, event_input = _checked(payload)
+            # A request cannot choose where a process runs, nor its event or time.
+            fields = {k: v for k, v in event_input.items() if k not in BASE_FIELDS}
+            if not isinstance(fields.get("requester", {}), dict):
+                del fields["requester"]
+            if self._accepted >= self._max_concurrent + self._max_waiting:
+                self.dropped[OVERLOAD] += 1
+                problem = f"{self.waiting} requests wait already: start more workers"
+                return not_run(request, problem, OVERLOAD)
+            self._accepted += 1
+            try:
+                if not await self._has_slot(request.get("timeoutMs")):
+                    self.dropped[EXPIRED] += 1
+                    problem = "it has waited for longer than its timeoutMs"
+                    return not_run(request, problem, EXPIRED)
+                try:
+                    result = await self._handler.fire_fields(
+                        event,
+                        fields,
+                        event_input.get("session_id") or None,
+                        event_input.get("transcript_path") or None,
+                        correlation_id,
+                        trace,
+                    )
+                finally:
+                    self._slots.release()
+            finally:
+                self._accepted -= 1
+            return _response(request, result)
+        except _InvalidRequestError as error:
+            code, problem = error.args
+            self._handler.tell_invalid(
+                known_event(request.get("eventName")), problem, trace
+            )
+            return failed_response(request, code, problem, Stage.VALIDATION)
+        # The edge of the handler: any error becomes a response.
+        except Exception as error:  # noqa: BLE001
+            extra = {"request": {"correlation_id": correlation_id}}
+            _log.exception("request %.80r failed", correlation_id, extra=extra)
+            return failed_response(request, ResponseCode.INTERNAL_ERROR, error)
+
+    async def _has_slot(self, timeout_ms: Any) -> bool:
+        """Wait until a request may run; False if its requester has given up by then."""
+        limit_s = None
+        if type(timeout_ms) in (int, float) and timeout_ms < _LONGEST_MS:
+            limit_s = timeout_ms / 1000
+            if limit_s <= 0:
+                return False
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._slots.acquire()
+        except TimeoutError:
+            return False
 
     def _take(self, bus: MessageBus, payload: Any) -> None:
         if not self._is_open:
@@ -232,8 +283,8 @@ class RequestServer:
         # A task per request: the bus calls a subscriber with one message at a time,
         # and a slow hook must not delay other requests.
         task = asyncio.create_task(self._answer(payload, bus))
-        self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
 
     async def _answer(self, payload: Any, bus: MessageBus) -> None:
         response = await self.handle_request(payload)
@@ -249,57 +300,51 @@ class RequestServer:
             _log.exception("no response to request %.80r", response["correlationId"])
 
 
-def _checked(payload: Any) -> tuple[HookEventName, HookInput]:
-    """Return the event and the input of a request, or raise for a failed check."""
-    if not isinstance(payload, dict):
-        message = "the request is not an object"
-        raise _InvalidRequestError(ResponseCode.INVALID_REQUEST, message)
-    name, event_input = payload.get("eventName"), payload.get("input")
+class _InvalidRequestError(Exception):
+    """The code and the message of a failed check."""
+
+
+def _checked(request: Any) -> tuple[HookEventName, HookInput]:
+    """The event and the input of a request; raises for a failed check."""
+    if not isinstance(request, dict):
+        problem = "the request is not an object"
+        raise _InvalidRequestError(ResponseCode.INVALID_REQUEST, problem)
+    name, event_input = request.get("eventName"), request.get("input")
     if event_input is None:
-        event_input = payload.get("payload")
-    for field, found in (("eventName", name), ("input", event_input)):
-        if found is None:
-            message = f"the request has no {field}"
-            raise _InvalidRequestError(ResponseCode.INVALID_REQUEST, message)
+        event_input = request.get("payload")
+    for field, value in (("eventName", name), ("input", event_input)):
+        if value is None:
+            problem = f"the request has no {field}"
+            raise _InvalidRequestError(ResponseCode.INVALID_REQUEST, problem)
     event = known_event(name)
     if event is None:
-        message = "eventName: unknown event"
+        problem = "eventName: unknown event"
         # Finding the nearest name takes time that grows with the length of this one.
-        if isinstance(name, str) and len(name) <= _LONGEST_NAME:
-            message = str(UnknownEventError(name, tuple(HookEventName)))
-        raise _InvalidRequestError(ResponseCode.UNSUPPORTED_EVENT, message)
+        if isinstance(name, str) and len(name) <= LONGEST_EVENT_NAME:
+            problem = str(UnknownEventError(name, tuple(HookEventName)))
+        raise _InvalidRequestError(ResponseCode.UNSUPPORTED_EVENT, problem)
     if isinstance(event_input, dict):
         event_input = completed(event, event_input)
     if not is_hook_input(event_input, event):
-        message = explain(event, event_input)
-        raise _InvalidRequestError(ResponseCode.VALIDATION_FAILURE, message)
+        problem = explain(event, event_input)
+        raise _InvalidRequestError(ResponseCode.VALIDATION_FAILURE, problem)
     return event, event_input
 
 
-def _response(
-    result: ProcessedHookResult, event: HookEventName, correlation_id: str
-) -> HookExecutionResponse:
+def _response(request: Any, result: ProcessedHookResult) -> HookExecutionResponse:
+    """The response to a request whose event was fired."""
     aggregated = result.aggregated
     if aggregated.success or aggregated.hook_results or not aggregated.errors:
         # All stages completed; a hook that failed does not change that.
-        return {
-            "correlationId": correlation_id,
-            "success": True,
-            "output": output_to_wire(aggregated),
-            "processed": processed_to_wire(result),
-        }
+        response: HookExecutionResponse
+        response = {"correlationId": request["correlationId"], "success": True}
+        return add_result(response, result)
     error = aggregated.errors[0]
-    internal = error.stage is Stage.INTERNAL
+    code = ResponseCode.INTERNAL_ERROR
+    if error.stage is not Stage.INTERNAL:
+        code = ResponseCode(f"{error.stage}_failure")
     response = failed_response(
-        correlation_id,
-        ResponseCode("internal_error" if internal else f"{error.stage}_failure"),
-        error.message,
-        stage=error.stage.value,
-        event_name=event.value,
-        cause=error.details,
+        request, code, error.message, error.stage, cause=error.details
     )
-    if result.final_output is not None:
-        # What a failure policy says is a verdict even so.
-        response["output"] = output_to_wire(aggregated)
-        response["processed"] = processed_to_wire(result)
-    return response
+    # What a failure policy says is a verdict even so.
+    return response if result.final_output is None else add_result(response, result)

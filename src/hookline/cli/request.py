@@ -6,8 +6,12 @@ import asyncio
 import math
 import time
 
-from hookline.bus import contracts
 from hookline.bus.client import HookBusClient
+from hookline.bus.contracts import (
+    HookExecutionResponse,
+    ResponseCode,
+    failed_response,
+)
 from hookline.errors import BusConnectionError, HooklineError
 from hookline.protocol.events import HookEventName
 
@@ -59,20 +63,15 @@ def run(options: Options) -> int:
     return _exit_status(response)
 
 
-async def _request(options: Options) -> contracts.HookExecutionResponse:
+async def _request(options: Options) -> HookExecutionResponse:
     event_input = read_input(options)
     deadline = time.monotonic() + options.timeout
     try:
         timeout_s = min(options.timeout, _MAX_CONNECT_S)
         bus = await connection.connect(options, timeout_s=timeout_s)
     except BusConnectionError as error:
-        return contracts.failed_response(
-            contracts.new_correlation_id(),
-            contracts.ResponseCode.NO_RESPONDERS,
-            str(error),
-            stage="internal",
-            event_name=options.event,
-        )
+        request, code = {"eventName": options.event}, ResponseCode.NO_RESPONDERS
+        return failed_response(request, code, error)
     try:
         return await HookBusClient(bus).request(
             options.event,
@@ -84,8 +83,8 @@ async def _request(options: Options) -> contracts.HookExecutionResponse:
         await bus.close()
 
 
-def _exit_status(response: contracts.HookExecutionResponse) -> int:
-    processed = response.get("processed") or {}
-    if processed.get("blocked") or processed.get("shouldStop"):
+def _exit_status(response: HookExecutionResponse) -> int:
+    verdict = response.get("processed")
+    if verdict and (verdict["blocked"] or verdict["shouldStop"]):
         return 2
     return 0 if response["success"] else 3

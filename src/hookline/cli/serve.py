@@ -189,13 +189,15 @@ def _logged(handle: RequestHandler) -> RequestHandler:
 
 def _log_request(payload: Any, response: HookExecutionResponse, took_ms: float) -> None:
     name = payload.get("eventName") if isinstance(payload, dict) else None
-    error, processed = response.get("error"), response.get("processed") or {}
-    verdict = Verdict(
-        blocked=bool(processed.get("blocked")),
-        stop=bool(processed.get("shouldStop")),
-        ask=bool(processed.get("ask")),
-        failed=bool(error),
-    )
+    error, processed = response.get("error"), response.get("processed")
+    verdict = Verdict(failed=bool(error))
+    if processed:
+        verdict = Verdict(
+            blocked=processed["blocked"],
+            stop=processed["shouldStop"],
+            ask=processed["ask"],
+            failed=bool(error),
+        )
     request = {
         "event": name,
         "correlation_id": response["correlationId"],

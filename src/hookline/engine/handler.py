@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from hookline._internal.log import Guard, logger
+from hookline._internal.log import logger
 from hookline.plan import HookPlan
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from hookline._internal.trace_context import TraceContext
     from hookline.bus.contracts import HookBus, HookExecutionResponse
     from hookline.bus.server import RequestServer
-    from hookline.bus.subscription import Subscription
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
@@ -157,7 +156,6 @@ class HookEventHandler(EventFirer):
         self.remote: EventFirer | None = None
         """Hooks elsewhere that judge the events of this process too."""
         self._server: RequestServer | None = None
-        self._subscription: Subscription | None = None
 
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
@@ -296,16 +294,14 @@ class HookEventHandler(EventFirer):
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
         from hookline.bus.server import RequestServer  # most hosts have no bus
-        from hookline.bus.subscription import Subscription
 
         self._server = RequestServer(self, bus)
-        self._subscription = Subscription(self._server)
-        Guard("")(self._server.subscribe)  # ``subscribed`` tells why, and asks again
+        self._server.join()
 
     async def subscribed(self) -> None:
-        """Wait for a moment for the bus, which is asked again if it has refused."""
-        if self._subscription is not None:
-            await self._subscription.ask()
+        """Wait for a moment for the bus, which is asked again if it refuses."""
+        if self._server is not None:
+            await self._server.joined()
 
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Answer one bus request; never raises (protocol.md#bus)."""
@@ -317,7 +313,6 @@ class HookEventHandler(EventFirer):
 
     async def dispose(self) -> None:
         """Accept nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
-        if self._subscription is not None:
-            await self._subscription.end()
         if self._server is not None:
+            self._server.dispose()
             await self._server.finished()
