@@ -21,7 +21,7 @@ from hookline import Config
 from hookline.agent import hooked, hooked_tool, session_of
 from hookline.agent.clients import ClientHooks
 from hookline.agent.clients.genai import GenAICall, HookedSession, is_session
-from hookline.agent.decorator import iterate_to_end
+from hookline.agent.waiting import iterate_to_end
 from hookline.errors import UnhookedCallError
 from hookline.testing.modelapi import Answer
 from tests.support.model_calls import (

@@ -34,7 +34,7 @@ from hookline.agent import (
     Session,
     ToolResult,
 )
-from hookline.agent.decorator import Waiting, run_to_end
+from hookline.agent.waiting import Waiting, run_to_end
 from hookline.errors import MissingExtraError
 from hookline.protocol.values import encode, same_json
 from hookline.translators.shape import LLMMessage

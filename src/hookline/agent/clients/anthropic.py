@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial, update_wrapper
 from typing import Any
 
-from hookline.agent.decorator import run_to_end
 from hookline.agent.tool_calls import ToolResult, content_text
 from hookline.agent.turn import HookedRun
+from hookline.agent.waiting import run_to_end
 from hookline.errors import MissingExtraError, UnknownClientError
 from hookline.protocol.events import HookEventName
 from hookline.translators.anthropic import AnthropicTranslator

@@ -15,16 +15,9 @@ from msgspec import structs
 
 from hookline._internal.log import logger
 from hookline.agent.conversation import name_of
-from hookline.agent.decorator import (
-    HOOKED,
-    Waiting,
-    hooked_tool,
-    is_marked,
-    iterate_to_end,
-    run_to_end,
-    wrap,
-)
+from hookline.agent.decorator import HOOKED, hooked_tool
 from hookline.agent.model_calls import HookedModelCall
+from hookline.agent.waiting import Waiting, is_marked, iterate_to_end, run_to_end, wrap
 from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 from hookline.translators.values import get, with_field

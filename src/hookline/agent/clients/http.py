@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hookline._internal.log import logger
-from hookline.agent.decorator import Waiting, run_to_end
 from hookline.agent.model_calls import HookedModelCall
 from hookline.agent.turn import HookedRun
+from hookline.agent.waiting import Waiting, run_to_end
 from hookline.errors import (
     TranslationError,
     UnhookedCallError,
