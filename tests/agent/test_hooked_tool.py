@@ -311,6 +311,22 @@ async def test_self_and_cls_are_shown_only_where_they_are_real_parameters() -> N
     ]
 
 
+async def test_hidden_parameters_are_for_the_function_alone() -> None:
+    """DESIGN: ``hide`` keeps parameters from hooks, journal and bus."""
+    change = specific(tool_input={"path": "b", "ctx": "forged", "token": "forged"})
+    hooks = RecordedHooks({"BeforeTool": change, "AfterTool": None})
+
+    @hooked_tool(hooks.config, hide=("ctx", "token", "absent"), blocked="raise")
+    def write(ctx: object, path: str, **more: str) -> list[object]:
+        return [ctx, path, more]
+
+    async with hooks.config:
+        context = object()
+        assert write(context, "a", token="t") == [context, "b", {"token": "t"}]
+    assert hooks.events[0]["tool_input"] == {"path": "a"}
+    assert "ctx" not in hooks.events[1]["tool_input"]
+
+
 @pytest.mark.parametrize("settings", [{}, {"enableHooks": False}], ids=str)
 async def test_functions_describe_themselves_to_the_model(settings: Any) -> None:
     config = Config("s-1", ".", Settings.from_mapping(settings))

@@ -241,6 +241,8 @@ class _HookedFunction:
         await wait.hooks(call.begin(self.confirm))
         if call.refused:
             return call, (), {}
+        for hidden_name in hidden:
+            call.tool_input.pop(hidden_name, None)  # no hook has seen what it is
         try:
             args, kwargs = arguments_of(self._signature, {**call.tool_input, **hidden})
             self._signature.bind(*args, **kwargs)
