@@ -136,11 +136,11 @@ def test_no_text_of_a_project_controls_the_terminal(project: Project, odd: str) 
 
 def test_text_of_a_file_cannot_pass_for_the_review(project: Project) -> None:
     project.guarded()
-    forged = "\n\napproved with them, byte for byte: 0 paths\u2028new      nothing"
+    forged = "\n\nFiles included in this approval (0):\u2028new      nothing"
     project.write(".hookline/forged.txt", forged)
     project.write(".hookline/a\nnew      b", "x")
     lines = review(project, "--show").splitlines()
-    assert sum(line.startswith("approved with them") for line in lines) == 1
+    assert sum(line.startswith("Files included") for line in lines) == 1
     assert not any(line.startswith("new      nothing") for line in lines)
     assert any("a\\nnew      b" in line for line in lines)
 

@@ -5,13 +5,12 @@ A clone is listed before anybody approved it, and a journal holds what others na
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from hookline import Config, HookSystem, Settings
-from hookline.inspector.approvals import MAX_CHARACTERS, MAX_FILES, MAX_HOOKS
+from hookline.inspector.approvals import MAX_HOOKS, MAX_LINE, MAX_LINES
 from hookline.inspector.hooks import MAX_RECORDED
 from tests.support.journals import NEWEST, change, make_journal
 from tests.support.page_rows import PageProject
@@ -68,57 +67,18 @@ async def test_hooks_in_code_are_listed_apart(tmp_path: Path) -> None:
     ]
 
 
-async def test_many_files_give_a_bounded_answer(project: Project) -> None:
-    project.guarded()
-    for n in range(MAX_FILES + 20):
-        project.write(f".hookline/data/{n}.txt", f"line {n} {'y' * 70}\n" * 90)
-    shown = await trust_view(project)
-    assert len(shown["files"]) == MAX_FILES
-    assert shown["files_left_off"] == 22  # with the guard and the settings
-    assert len(json.dumps(shown)) < MAX_CHARACTERS * 3
-
-
-async def test_changes_come_before_what_is_as_approved(project: Project) -> None:
-    project.guarded()
-    for n in range(MAX_FILES + 1):
-        project.write(f".hookline/data/{n:04}.txt", "as approved")
-    project.trust()
-    project.write(".hookline/zzz.sh", "new")
-    assert (await trust_view(project))["files"][0]["path"] == ".hookline/zzz.sh"
-    for path in (project.folder / ".hookline/data").iterdir():
-        path.unlink()
-    assert (await trust_view(project))["files"][0]["path"] == ".hookline/zzz.sh"
-
-
-async def test_changed_hook_comes_before_those_that_are_as_approved(
-    project: Project,
-) -> None:
+async def test_long_review_is_cut(project: Project) -> None:
+    """The page names the command, which shows all of it."""
     many = [{**GUARD, "name": f"as approved {n}"} for n in range(MAX_HOOKS + 5)]
     project.guarded()
-    project.settings(*many)
-    project.trust()
-    project.settings(*many, {**GUARD, "name": "new"})
+    project.settings(*many, {**GUARD, "name": "x", "command": "y" * 5_000})
+    for n in range(MAX_LINES):
+        project.write(f".hookline/data/{n}.txt", "x")
     shown = await trust_view(project)
-    assert (shown["hooks"][0]["name"], shown["hooks_left_off"]) == ("new", 6)
+    assert (len(shown["lines"]), shown["is_cut"]) == (MAX_LINES, True)
+    assert max(map(len, shown["lines"])) == MAX_LINE
     project.trust()
     assert (await trust_view(project))["approval"]["hooks_left_off"] == 6
-
-
-async def test_files_that_are_slow_to_compare_are_compared_the_quick_way(
-    project: Project,
-) -> None:
-    """The smallest diffs of all of them would take minutes."""
-    project.guarded()
-    before = "".join(f"{n % 99}\n" for n in range(499))
-    after = "".join(f"{n % 99}\n" if n % 2 else f"old {n}\n" for n in range(499))
-    paths = [f".hookline/hooks/{n}.txt" for n in range(30)]
-    for path in paths:
-        project.write(path, before)
-    project.trust()
-    for path in paths:
-        project.write(path, after)
-    files = {file["path"]: file for file in (await trust_view(project))["files"]}
-    assert all(files[path]["change"] == "changed" for path in paths)
 
 
 async def test_odd_files_and_names_are_shown(project: Project) -> None:
@@ -128,12 +88,12 @@ async def test_odd_files_and_names_are_shown(project: Project) -> None:
     (folder / "loop").symlink_to("loop")
     odd = Path(os.fsdecode(os.fsencode(folder) + b"/\xff\x1b[2Jname"))
     odd.write_bytes(b"caf\xe9 \x1b[31m \xe2\x80\xae text\n" + b"plain text\n" * 9)
-    shown = await trust_view(project)
-    files = {file["path"]: file for file in shown["files"]}
-    assert files[".hookline/pipe"]["kind"] == "other"
-    assert "not a regular file" in files[".hookline/pipe"]["note"]
-    assert ".hookline/loop" in files
-    assert any("\x1b[2Jname" in path for path in files)
+    lines = (await trust_view(project))["lines"]
+    assert all(line.isprintable() for line in lines)
+    text = "\n".join(lines)
+    assert ".hookline/pipe  is not a regular file" in text
+    assert ".hookline/loop -> loop" in text
+    assert "[2Jname" in text
 
 
 async def test_long_search_comes_in_short_answers(tmp_path: Path) -> None:

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 from hookline.errors import HooklineError
 from hookline.plan import current_depth
-from hookline.protocol.values import encode
 from hookline.settings.places import find_workspace, record_path
 from hookline.trust import records
-from hookline.trust.pins import ABSENT, PinKind
-from hookline.trust.review import (
-    Change,
-    Definition,
-    Review,
-    ReviewedHook,
-    line_diff,
-    review_project,
-)
+from hookline.trust.review import Review, review_project
+from hookline.trust.review_text import ReviewText, escaped
 
 from .common import Options, Parser
-from .terminal import paint, paint_diff, plural, printable, printable_text, show_pages
+from .terminal import paint, printable_text, show_pages
 
 SUMMARY = "review and approve the hooks of a project"
 DESCRIPTION = """\
@@ -54,7 +43,6 @@ AGENT_VARIABLES = (
     *("CLINE_ACTIVE", "GOOSE_TERMINAL"),
 )
 """What coding agents set for the commands of their shell tools."""
-_STYLES = {Change.NEW: "yellow", Change.SAME: "green"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -106,9 +94,9 @@ def _list() -> int:
         print("no project is trusted")
     for approval in approvals:
         since = approval.trusted_at
-        print(f"{paint(_escaped(approval.project), 'bold')}  since {since}")
+        print(f"{paint(escaped(approval.project), 'bold')}  since {since}")
         for event, _, hook in approval.placed_hooks():
-            print(f"  {event.value}  {_escaped(hook.name)}")
+            print(f"  {event.value}  {escaped(hook.name)}")
     return 0
 
 
@@ -116,20 +104,20 @@ def _revoke(options: Options) -> int:
     found = _projects(options)
     trusted = [project for project in found if _has_record(project)]
     if len(trusted) > 1:
-        listed = "\n  ".join(map(_escaped, trusted))
+        listed = "\n  ".join(map(escaped, trusted))
         hint = f"name the one to revoke, 'hookline trust --revoke PROJECT':\n  {listed}"
         raise HooklineError(f"several trusted projects apply here: {hint}")
     project = trusted[0] if trusted else found[-1]
     revoked = records.remove_record(project)
     text = "trust revoked, its hooks do not run" if revoked else "was not trusted"
-    print(f"{_escaped(project)}: {text}")
+    print(f"{escaped(project)}: {text}")
     return 0
 
 
 def _review_one_of_several(project: str, options: Options) -> int:
     """Its problems must not hide the other projects."""
     try:
-        return _review(project, options, f"{_escaped(project)}: ")
+        return _review(project, options, f"{escaped(project)}: ")
     except HooklineError as error:
         print(f"hookline: {printable_text(str(error))}", file=sys.stderr)
         return 1
@@ -143,7 +131,7 @@ def _review(project: str, options: Options, label: str = "") -> int:
         return 0
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     at_terminal = not options.yes and is_terminal and not _agent_variables()
-    lines = _review_lines(review, show=options.show or at_terminal)
+    lines = ReviewText(review, paint).lines(show=options.show or at_terminal)
     if at_terminal:
         show_pages(lines, project)
     else:
@@ -156,10 +144,10 @@ def _review(project: str, options: Options, label: str = "") -> int:
         return 1
     if not review.layers:
         records.remove_record(project)
-        print(f"{_escaped(project)}: record removed, the project has no hooks")
+        print(f"{escaped(project)}: record removed, the project has no hooks")
     else:
         records.save_record(review.manifest, review.copies)
-        print(f"{_escaped(project)}: {paint('trusted', 'green')}")
+        print(f"{escaped(project)}: {paint('trusted', 'green')}")
     return 0
 
 
@@ -189,106 +177,3 @@ def _ask(review: Review) -> bool:
         return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
     except EOFError:
         return False
-
-
-def _review_lines(review: Review, *, show: bool) -> Iterator[str]:
-    """Everything that an approval would cover."""
-    project = review.manifest.project
-    yield from (paint(_escaped(project), "bold"), "")
-    for warning in (text for layer in review.layers for text in layer.warnings):
-        yield f"{paint('warning', 'yellow')}  {_escaped(warning)}"
-    for reviewed in review.hooks():
-        yield from _hook_lines(reviewed, project)
-    yield from _settings_lines(review)
-    yield from _pinned_lines(review)
-    for file in review.files() if review.before is not None else ():
-        is_new = file.before == ABSENT and file.pin.kind is PinKind.FILE
-        if not file.is_different or (show and is_new):  # the text of new ones follows
-            continue
-        name = _escaped(_relative(file.path, project))
-        yield f"{paint('changed', 'red')} {name}"
-        diff = review.file_diff(name, file)
-        yield from (f"  {paint_diff(line)}" for line in diff)
-        yield ""
-    if show:
-        yield from _content_lines(review)
-
-
-def _hook_lines(reviewed: ReviewedHook, project: str) -> Iterator[str]:
-    definition, hook = reviewed.definition, reviewed.definition.hook
-    where = f"{definition.event.value} {_escaped(definition.matcher or '*')}"
-    mark = paint(f"{reviewed.change.value:8}", _STYLES.get(reviewed.change, "red"))
-    name = paint(_escaped(hook.name), "bold")
-    yield f"{mark} {name}  on {where}  ({hook.type.value})"
-    if definition.runs:
-        yield f"         runs   {_escaped(*definition.runs.values())}"
-    yield from (f"         {line}" for line in _key_lines(definition))
-    if reviewed.change is not Change.REMOVED:
-        for path in reviewed.files:
-            yield f"         pins   {_escaped(_relative(path, project))}"
-    for path, note in reviewed.notes:
-        name = path and f"{_escaped(_relative(path, project))} "
-        yield f"         note   {name}{_escaped(note)}"
-    if reviewed.before is not None:
-        diff = line_diff(reviewed.before.lines(), definition.lines())
-        yield from (f"         {paint_diff(line)}" for line in diff)
-    yield ""
-
-
-def _key_lines(definition: Definition) -> Iterator[str]:
-    for key, value in definition.other_keys():
-        yield f"{_escaped(key)}: {_json(value)}"
-    for name, text in definition.cautions():
-        yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
-
-
-def _settings_lines(review: Review) -> Iterator[str]:
-    """What the settings files say beside their hooks."""
-    for changed in review.changed_options():
-        yield f"{paint('options', 'yellow')}  {_escaped(changed.file)}"
-        if changed.before:
-            yield from (f"         {paint_diff(line)}" for line in changed.diff())
-        else:
-            for key, value in changed.options.items():
-                yield f"         {_escaped(key)}: {_json(value)}"
-        yield ""
-
-
-def _pinned_lines(review: Review) -> Iterator[str]:
-    pinned = [file for file in review.files() if file.is_pinned]
-    if not pinned:
-        return
-    yield f"approved with them, byte for byte: {plural(len(pinned), 'path')}"
-    for file in pinned:
-        name = _escaped(_relative(file.path, review.manifest.project))
-        link = f" -> {_escaped(file.pin.link)}" if file.pin.link is not None else ""
-        is_file = file.pin.kind is PinKind.FILE
-        size = f"  {plural(file.pin.size, 'byte')}" if is_file else ""
-        note = file.note and f"  {file.note}"
-        yield f"  {file.change.value:8} {name}{link}{size}{note}"
-    yield ""
-
-
-def _content_lines(review: Review) -> Iterator[str]:
-    for file in review.files():
-        if file.pin.kind is PinKind.FILE and file.change is not Change.SAME:
-            yield paint(_escaped(_relative(file.path, review.manifest.project)), "bold")
-            # Each line has a mark, so that no text can pass for the review itself.
-            for line in review.content_lines(file):
-                yield "  | " + printable(line, keep="\t")
-            yield ""
-
-
-def _json(value: Any) -> str:
-    return _escaped(encode(value).decode())
-
-
-def _escaped(text: str) -> str:
-    """Keep a text on one line, with its line breaks and long gaps visible."""
-    shown = printable(text, keep="\t")
-    return re.sub(r"[ \t]{9,}", lambda gap: f" [{len(gap[0])} blanks] ", shown)
-
-
-def _relative(path: str, project: str) -> str:
-    inside = path.startswith(f"{project}/")
-    return os.path.relpath(path, project) if inside else path

@@ -209,7 +209,7 @@ class Review(Struct, frozen=True, kw_only=True):
                     or self.before.tree != self.manifest.tree
                 ):
                     change = Change.CHANGED
-                    text = "it is the same, but files that it is approved with changed"
+                    text = "unchanged; a file that it uses changed"
                     notes.insert(0, ("", text))
             else:
                 place = (definition.event, hook.name)
@@ -254,9 +254,7 @@ class Review(Struct, frozen=True, kw_only=True):
             return [f"(not text, or too long to show; SHA-256 {file.pin.digest})"]
         return _text_lines(text)
 
-    def file_diff(
-        self, name: str, file: ReviewedFile, *, quick: bool = False
-    ) -> list[str]:
+    def file_diff(self, name: str, file: ReviewedFile) -> list[str]:
         """The diff of a file, in lines; a note where no line tells the change."""
         old, new, lines = file.before, file.pin, []
         if old.kind is not new.kind:
@@ -276,7 +274,6 @@ class Review(Struct, frozen=True, kw_only=True):
             _text_lines(after),
             (f"{name} (trusted)", f"{name} (now)"),
             context=3,
-            quick=quick,
         )
         return [*lines, *(diff or ["its bytes changed, and no line that can be shown"])]
 
@@ -423,12 +420,11 @@ def line_diff(
     names: tuple[str, str] = ("trusted", "now"),
     *,
     context: int = 100,
-    quick: bool = False,
 ) -> list[str]:
-    """A unified diff; a quick one, or one of long texts, has a single hunk."""
+    """A unified diff; one of long texts has a single hunk."""
     if old == new:
         return []
-    if not quick and max(len(old), len(new)) <= MAX_COMPARED_LINES:
+    if max(len(old), len(new)) <= MAX_COMPARED_LINES:
         return list(unified_diff(old, new, *names, lineterm="", n=context))
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])

@@ -3,8 +3,8 @@
 
 import { get } from "./api.js";
 import {
-  announce, command, count, el, emptyState, errorState, fill, heading, loadingState,
-  plural, size, tag, time, verdictBadge,
+  announce, command, el, emptyState, errorState, fill, heading, loadingState, plural, time,
+  verdictBadge,
 } from "./dom.js";
 
 const STATES = {
@@ -15,10 +15,7 @@ const STATES = {
   missing: ["other", "folder is gone"],
   "not checked": ["other", "not checked"],
 };
-const CHANGES = {
-  new: ["ask", "new"], changed: ["failed", "changed"],
-  removed: ["blocked", "removed"], trusted: ["allowed", "as approved"],
-};
+const MARKS = { "+": "added", "-": "removed", "@": "place" };
 
 export async function show(root, url, signal) {
   const answer = await get("/api/trust", {}, signal);
@@ -114,7 +111,7 @@ function toType({ commands, approval }) {
 }
 
 function review(project) {
-  const { approval, removed, masked, problem, warnings } = project;
+  const { approval, removed, problem, lines, is_cut: isCut } = project;
   const was = approval ? ["It was approved ", since(approval),
     " and has changed since: its hooks do not run as they are now."]
     : "Nobody has approved it: its hooks do not run.";
@@ -125,114 +122,16 @@ function review(project) {
       "that removes the record of its hooks."),
     el("section", { class: "commands" },
       el("h3", {}, "To review and approve, type"), toType(project)),
-    warnings.map((text) => el("p", { class: "caution" }, text)),
-    project.warnings_left_off > 0 && el("p", { class: "caution" },
-      `${plural(project.warnings_left_off, "more warning")}: run hookline check.`),
-    masked && el("p", { class: "muted" },
-      "Credentials are masked on this page; the command shows everything."),
-    hooksOf(project), optionsOf(project), filesOf(project),
+    el("pre", { class: "text review", tabindex: "0", role: "region",
+      "aria-label": `What would be approved in ${project.project}` }, lines.map(line)),
+    isCut && el("p", { class: "muted" }, "The command shows the rest."),
   ];
 }
 
-function hooksOf({ hooks, hooks_left_off: left }) {
-  if (hooks.length === 0) return null;
-  const known = hooks.filter((hook) => hook.defined_as_approved);
-  const others = hooks.filter((hook) => !hook.defined_as_approved);
-  return el("section", {}, el("h3", {}, "Hooks"),
-    el("ul", { class: "reviewed" }, others.map(reviewedHook)),
-    known.length > 0 && el("details", { class: "known" },
-      el("summary", {}, `${plural(known.length, "hook")} defined as approved`),
-      el("ul", { class: "reviewed" }, known.map(reviewedHook))),
-    left > 0 && el("p", { class: "muted" },
-      `${plural(left, "more hook")} not shown: the command lists them.`));
-}
-
-function reviewedHook(hook) {
-  return el("li", {},
-    el("p", { class: "row" }, hookBadge(hook), el("strong", {}, hook.name),
-      el("span", { class: "muted" }, "on ", hook.event, " ",
-        el("code", {}, hook.matcher || "*")), tag(hook.type)),
-    hook.runs !== null && el("pre", { class: "text", "aria-label": "What it runs" },
-      hook.runs),
-    hook.cautions.map(({ name, text }) => el("p", { class: "caution" },
-      el("code", {}, name), ` ${text}`)),
-    hook.notes.map(({ path, text }) => el("p", { class: "note" },
-      path && [el("code", {}, path), " "], text)),
-    hook.files.length > 0 && el("p", { class: "muted" }, "Pins ",
-      hook.files.map((path, n) => [n > 0 && ", ", el("code", {}, path)])),
-    hook.keys.length > 0 && el("dl", { class: "keys" }, hook.keys.map((one) =>
-      el("div", {}, el("dt", {}, one.key), el("dd", {}, el("code", {}, one.value))))),
-    hook.left_off > 0 && el("p", { class: "caution" },
-      `${plural(hook.left_off, "more detail")}: the command shows them.`),
-    hook.diff.lines.length > 0 && diff(hook.diff, `What changed in ${hook.name}`));
-}
-
-function hookBadge({ change, defined_as_approved: asApproved }) {
-  const filesOnly = change === "changed" && asApproved;
-  return filesOnly ? verdictBadge("failed", "files changed") : badge(CHANGES, change);
-}
-
-function optionsOf({ options }) {
-  return options.length > 0 && el("section", {}, el("h3", {}, "Options"),
-    options.map(({ file, diff: changed }) => [
-      el("p", {}, el("code", {}, file)), diff(changed, `What changed in ${file}`)]));
-}
-
-function filesOf({ files, files_left_off: left }) {
-  if (files.length === 0) return null;
-  const known = files.filter((file) => file.change === "trusted");
-  const others = files.filter((file) => file.change !== "trusted");
-  return el("section", {}, el("h3", {}, "Approved with them, byte for byte"),
-    el("ul", { class: "files" }, others.map(fileItem)),
-    known.length > 0 && el("details", { class: "known" },
-      el("summary", {}, `${plural(known.length, "path")} as approved`),
-      el("ul", { class: "files" }, known.map(fileItem))),
-    left > 0 && el("p", { class: "muted" },
-      `${plural(left, "more path")} not shown: the command lists them.`));
-}
-
-function fileItem(file) {
-  const facts = [
-    file.link && `link to ${file.link}`,
-    file.size !== null && file.size !== undefined && size(file.size), file.note,
-  ].filter(Boolean).join(" · ");
-  const head = [badge(CHANGES, file.change), el("code", {}, file.path),
-    facts && el("span", { class: "muted" }, facts)];
-  const body = fileBody(file);
-  if (body === null) return el("li", {}, el("p", { class: "row" }, head));
-  return el("li", {}, el("details", { open: file.change === "changed" },
-    el("summary", { class: "row", "data-row": true }, head), body));
-}
-
-function fileBody({ withheld, text, diff: changed, path, digest }) {
-  if (withheld) {
-    return el("p", { class: "muted" }, "Its text is not shown here: it is a link, or ",
-      "not inside the project. The command shows it.",
-      digest && [" SHA-256 ", el("code", {}, digest)]);
-  }
-  if (changed) return diff(changed, `What changed in ${path}`);
-  return text ? lines(text, `Text of ${path}`) : null;
-}
-
-const MARKS = { "+": "added", "-": "removed", "@": "place" };
-
-// What precedes the first hunk is about the file, not part of it.
-function diff(text, label) {
-  const start = text.lines.findIndex((line) => line.startsWith("@@"));
-  return lines(text, label, (line, n) => (n < start ? "place" : MARKS[line[0]]));
-}
-
-function lines({ lines: shown, left_off: left }, label, kindOf = () => undefined) {
-  const rows = shown.map((line, n) => {
-    const kind = kindOf(line, n);
-    return el("span", { class: kind ? `line ${kind}` : "line" }, line, "\n");
-  });
-  return el("div", { class: "lines" },
-    el("pre", {
-      class: "text", tabindex: "0", role: "region", "aria-label": label,
-    }, rows),
-    left > 0 && el("p", { class: "muted small" },
-      `${count(left)} more ${left === 1 ? "line" : "lines"}: the command shows them.`));
+// A text of the project has a mark of its own, so that only diffs are coloured.
+function line(text) {
+  const kind = MARKS[text.trimStart()[0]];
+  return el("span", { class: kind ? `line ${kind}` : "line" }, text, "\n");
 }
 
 function others({ others: found }, signal) {
