@@ -383,7 +383,7 @@ class ModelRequest:
         """Fire AfterModel at the end of a stream that passed at once."""
         content = type(http)(200, headers=http.headers, content=raw).content
         events, _, failure = self._read(content)
-        if failure is None and (is_whole or self._api.is_complete(events)):
+        if (is_whole and failure is None) or self._api.is_complete(events):
             whole = self._whole(content, events)
             await self._wait.hooks(self._call.finish(whole))
 
