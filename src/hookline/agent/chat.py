@@ -12,13 +12,7 @@ from hookline.errors import TranslationError
 from hookline.protocol.events import HookEventName
 
 from .conversation import ModelClient, ModelReply, Role, ToolCall, ToolSpec, Turn
-from .model_calls import (
-    AfterModelHookResult,
-    PreparedCall,
-    empty_response,
-    fire_after_model_hook,
-    prepare_call,
-)
+from .model_calls import HookedModelCall, ModelOutcome, begin_model, empty_response
 from .triggers import ConfigOrEvents, SessionEvents, events_of
 
 
@@ -134,30 +128,33 @@ class ChatSession:
         if turn.role is Role.TOOLS:
             # Kept even if this call is refused: tool calls need their answers.
             self.history.append(turn)
-        prepared = await self._prepare(turn)
-        if prepared.blocked:
-            reply = self._keep_refused(turn, prepared)
+        turns = [*self.history, *_unless_kept(turn), *self._notes]
+        request = self._model.build(turns, self.tools, self.system)
+        translator = self._model.translator
+        call = await begin_model(self._session, request, translator=translator)
+        if call.refused:
+            reply = self._keep_refused(turn, call)
             if reply.text and not reply.suppress_display:
                 yield ChatChunk(reply.text, reply.response)
             yield reply
             return
-        request = prepared.modified_request
         buffered = await self._buffering.is_needed()
         chunks: list[Any] = []
-        async for chunk in self._model.stream(request):
+        async for chunk in self._model.stream(call.request):
             chunks.append(chunk)
             if not buffered:
                 yield ChatChunk(self._model.text_of(chunk), chunk)
         whole, problem = self._assembled(chunks)
-        after = await fire_after_model_hook(
-            self._session, request, whole, translator=self._model.translator
-        )
-        if problem is not None and after.response is whole:
+        outcome = await call.finish(whole)
+        if problem is not None and not outcome.changed:
             raise problem  # and no hook has closed the call because of it
-        if buffered and not after.suppress_output:
-            for shown in self._shown(chunks, whole, after.response):
+        if buffered and not outcome.suppress_display:
+            for shown in self._shown(chunks, whole, outcome.response):
                 yield ChatChunk(self._model.text_of(shown), shown)
-        yield self._keep(turn, after, prepared.allowed_names)
+        read = self._commit(turn, outcome.response)
+        names = call.allowed_names
+        fields = {"text": read.text, "calls": read.calls, "allowed_names": names}
+        yield self._reply(outcome, response=outcome.response, **fields)
 
     def _assembled(self, chunks: list[Any]) -> tuple[Any, TranslationError | None]:
         """The whole response; where there is none, the chunks and the reason."""
@@ -173,40 +170,25 @@ class ChatSession:
         text = "".join(map(self._model.text_of, chunks))
         return chunks if text == self._model.text_of(whole) else [whole]
 
-    async def _prepare(self, turn: Turn) -> PreparedCall:
-        turns = [*self.history, *_unless_kept(turn), *self._notes]
-        request = self._model.build(turns, self.tools, self.system)
-        return await prepare_call(self._session, self._model.translator, request)
-
-    def _keep(
-        self,
-        turn: Turn,
-        after: AfterModelHookResult,
-        allowed_names: frozenset[str] | None,
-    ) -> ChatReply:
-        read = self._commit(turn, after.response)
-        found = {"text": read.text, "calls": read.calls, "allowed_names": allowed_names}
-        return self._reply(after, response=after.response, **found)
-
-    def _keep_refused(self, turn: Turn, prepared: PreparedCall) -> ChatReply:
-        response, text = prepared.synthetic_response, ""
+    def _keep_refused(self, turn: Turn, call: HookedModelCall) -> ChatReply:
+        response, text = call.response, ""
         if response is None:
             # A blocked prompt must not go out with the next request (decision 0053).
             response = empty_response(self._model.translator)
         else:
             text = self._commit(turn, response).text
-        found = {"text": text, "blocked": True, "reason": prepared.reason}
-        return self._reply(prepared, response=response, **found)
+        fields = {"text": text, "blocked": True, "reason": call.reason}
+        return self._reply(call, response=response, **fields)
 
     def _reply(
-        self, decided: AfterModelHookResult | PreparedCall, **found: Any
+        self, decided: HookedModelCall | ModelOutcome, **fields: Any
     ) -> ChatReply:
         self.note(decided.system_message)
         return ChatReply(
-            should_stop=decided.should_stop,
+            should_stop=decided.stop_reason is not None,
             stop_reason=decided.stop_reason,
-            suppress_display=decided.suppress_output,
-            **found,
+            suppress_display=decided.suppress_display,
+            **fields,
         )
 
     def _commit(self, turn: Turn, response: Any) -> ModelReply:

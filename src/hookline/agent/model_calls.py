@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from hookline._internal.log import logger
 from hookline.protocol.events import HookEventName
@@ -87,9 +87,12 @@ async def fire_before_model_hook(
         changes["blocked"] = True
         api = _api_for(chosen, llm_request)
         changes["synthetic_response"] = _changed_response(api, None, result)
+    elif (changed := _changed_request(chosen, llm_request, result)) is not None:
+        changes["modified_request"], changes["allowed_names"] = changed
     else:
-        changes |= _changed_request(chosen, llm_request, result)
-    return _made(BeforeModelHookResult, result, **changes)
+        # Sent as it was it could hold what the hook took out.
+        changes = {"blocked": True, "reason": "A hook's change could not be applied"}
+    return _result_of(BeforeModelHookResult, result, **changes)
 
 
 async def fire_after_model_hook(
@@ -112,7 +115,7 @@ async def fire_after_model_hook(
     is_unread = response is llm_response
     api = _api_for(chosen, llm_request) if is_unread else chosen
     changed = _changed_response(api, llm_response, result)
-    return _made(AfterModelHookResult, result, response=changed)
+    return _result_of(AfterModelHookResult, result, response=changed)
 
 
 async def fire_before_tool_selection_hook(
@@ -124,12 +127,11 @@ async def fire_before_tool_selection_hook(
 ) -> BeforeToolSelectionHookResult:
     """Fire BeforeToolSelection and restrict the tools of the request."""
     chosen = _translator_for(config, translator, llm_request)
-    stable = _stable_request(chosen, llm_request)
+    fields: dict[str, Any] = {"llm_request": _stable_request(chosen, llm_request)}
     if available_tools is None:
         available_tools = _try(
             None, lambda: chosen.tool_names(llm_request) or None, quiet=True
         )
-    fields = {"llm_request": stable}
     if available_tools is not None:
         fields["available_tools"] = available_tools
     result = await fire(config, HookEventName.BeforeToolSelection, fields)
@@ -143,7 +145,7 @@ async def fire_before_tool_selection_hook(
     tools = _tools_of(request)
     if tools is None and _tools_of(llm_request) is not None:
         tools = []  # None would read as no change
-    return _made(
+    return _result_of(
         BeforeToolSelectionHookResult,
         result,
         tool_config=tool_config,
@@ -153,15 +155,149 @@ async def fire_before_tool_selection_hook(
     )
 
 
-def _tools_of(request: Any) -> Any:
-    tools = get(request, "tools")
-    return get(get(request, "config"), "tools") if tools is None else tools
+class ModelOutcome(Struct, frozen=True, kw_only=True):
+    """The answer of a model after its hooks."""
+
+    response: Any
+    """The same object if hooks changed nothing."""
+    text: str
+    changed: bool
+    suppress_display: bool = False
+    stop_reason: str | None = None
+    system_message: str | None = None
 
 
-def _made(kind: type[R], result: ProcessedHookResult, **own: Any) -> R:
-    """A result for the caller; fields of the same name are those of the event's."""
-    names = [name for name in kind.__struct_fields__ if hasattr(result, name)]
-    return kind(**{name: getattr(result, name) for name in names} | own)
+class HookedModelCall(Struct, kw_only=True):
+    """One model call: send ``request`` unless the call is refused.
+
+    ``begin_model`` of a session or a turn makes it; ``finish`` shows hooks the answer.
+    """
+
+    session: SessionEvents
+    given: Any
+    """The request before the hooks."""
+    request: Any
+    """The request to send."""
+    translator: HookTranslator
+    refused: bool = False
+    """Whether the model must not be called."""
+    reason: str | None = None
+    """Why the model must not be called."""
+    stop_reason: str | None = None
+    """Set if a hook stops the agent."""
+    response: Any = None
+    """The answer that hooks give in the model's place; None if there is none."""
+    allowed_names: frozenset[str] | None = None
+    """The only tools to offer, and to accept calls of; None means all."""
+    system_message: str | None = None
+    """What hooks that refused the call say to the model."""
+    suppress_display: bool = False
+    on_finish: Callable[[ModelOutcome], None] | None = None
+
+    @property
+    def changes(self) -> RequestChanges:
+        """What hooks changed in the request, for a framework that edits its own."""
+        return changes(self.given, self.request, translator=self.translator)
+
+    @property
+    def text(self) -> str:
+        """The text of the answer in the model's place."""
+        return self._text_of(self.response)
+
+    async def finish(self, response: Any) -> ModelOutcome:
+        """Show hooks the complete answer, and apply their output."""
+        after = await fire_after_model_hook(
+            self.session, self.request, response, translator=self.translator
+        )
+        outcome = ModelOutcome(
+            response=after.response,
+            text=self._text_of(after.response),
+            changed=after.response is not response,
+            suppress_display=after.suppress_output,
+            stop_reason=after.stop_reason,
+            system_message=after.system_message,
+        )
+        if self.on_finish is not None:
+            self.on_finish(outcome)
+        return outcome
+
+    def _text_of(self, response: Any) -> str:
+        # Where its own API cannot hold what hooks answered, it is in the stable shape.
+        for reader in () if response is None else (self.translator, StableTranslator()):
+            read = partial(reader.to_hook_llm_response, response)
+            if (stable := _try(None, read, quiet=True)) is not None:
+                return stable.text or ""
+        return ""
+
+
+async def begin_model(
+    session: SessionEvents,
+    request: Any,
+    available_tools: list[Any] | None = None,
+    translator: HookTranslator | None = None,
+    *,
+    notes: Iterable[str] = (),
+    ended: str | None = None,
+) -> HookedModelCall:
+    """Fire BeforeToolSelection and BeforeModel, and apply their outputs.
+
+    ``notes`` are system messages to add; ``ended`` says why hooks ended the run.
+    """
+    chosen = _translator_for(session, translator, request)
+    call = HookedModelCall(
+        session=session, given=request, request=request, translator=chosen
+    )
+    if ended is not None:
+        call.refused, call.reason, call.stop_reason = True, ended, ended
+        return call
+    for note in notes:
+        request = call.request = with_message(chosen, request, note)
+    selected = await fire_before_tool_selection_hook(
+        session, request, available_tools=available_tools, translator=chosen
+    )
+    if selected.should_stop:
+        call.refused = True
+        call.reason = call.stop_reason = selected.stop_reason
+        call.system_message = selected.system_message
+        return call
+    if selected.modified_request is not None:
+        request = selected.modified_request
+    before = await fire_before_model_hook(session, request, translator=chosen)
+    call.refused, call.reason = before.blocked, before.reason
+    call.stop_reason, call.response = before.stop_reason, before.synthetic_response
+    call.suppress_display = before.suppress_output
+    if call.refused:
+        call.system_message = before.system_message
+        return call
+
+    if before.modified_request is not None:
+        request = before.modified_request
+    names = [n for n in (selected.allowed_names, before.allowed_names) if n is not None]
+    allowed = call.allowed_names = frozenset.intersection(*names) if names else None
+    if allowed is not None and before.allowed_names not in (None, allowed):
+        # BeforeModel chose tools that the selection had left out.
+        present = chosen.to_hook_llm_request(request).tool_config
+        wanted = {} if present is None else to_wire(present)
+        wanted |= {"allowedFunctionNames": sorted(allowed)}
+        request, _ = _restricted(chosen, request, wanted, allowed)
+    for message in (selected.system_message, before.system_message):
+        request = with_message(chosen, request, message)
+    call.request = request
+    return call
+
+
+def changes(
+    request: Any, modified: Any, *, translator: HookTranslator | None = None
+) -> RequestChanges:
+    """What differs between a request and ``modified``, which hooks made of it.
+
+    Both may be an SDK's own or in the stable shape; indexes count stable messages.
+    """
+    if modified is request:
+        return RequestChanges()
+    chosen = translator or pick_translator(request)
+    before = chosen.to_hook_llm_request(request)
+    return request_changes(before, chosen.to_hook_llm_request(modified))
 
 
 def with_message(
@@ -185,14 +321,15 @@ def empty_response(translator: HookTranslator) -> Any:
 
 
 def _translator_for(
-    config: ConfigOrEvents, given: HookTranslator | None, *values: Any
+    config: ConfigOrEvents, translator: HookTranslator | None, *values: Any
 ) -> HookTranslator:
     """The given translator, or the one for the first value of a known SDK."""
-    found, name = given, events_of(config).config.translator
+    name = events_of(config).config.translator
     for value in values:
-        found = found or _try(None, partial(pick_translator, value, name), quiet=True)
+        pick = partial(pick_translator, value, name)
+        translator = translator or _try(None, pick, quiet=True)
     # This one cannot read an unknown value either: the handler will report it.
-    return found or StableTranslator()
+    return translator or StableTranslator()
 
 
 def _api_for(translator: HookTranslator, request: Any) -> HookTranslator:
@@ -207,35 +344,32 @@ def _stable_request(translator: HookTranslator, request: Any) -> Any:
 
 def _changed_request(
     translator: HookTranslator, request: Any, result: ProcessedHookResult
-) -> dict[str, Any]:
-    """The request to send, or a block if a hook's change cannot be applied to it."""
+) -> tuple[Any, frozenset[str] | None] | None:
+    """The request to send and the only tools that may be called; None if it fails."""
     output = result.final_output
     if output is None:
-        return {"modified_request": request}
-    allowed = None
-    if parts := output.llm_request:
+        return request, None
+    parts = output.llm_request or {}
+
+    def changed() -> tuple[Any, frozenset[str] | None]:
+        if not parts:
+            return request, None
+        others = {key: part for key, part in parts.items() if key != "toolConfig"}
         name = _last_hook_with(result, "llm_request")
-        found = _try(_FAILED, lambda: _with_parts(translator, request, parts, name))
-        if found is _FAILED:
-            return {"blocked": True, "reason": "A hook's change could not be applied"}
-        request, allowed = found
-    changed = with_message(translator, request, output.additional_context, "user")
-    return {"modified_request": changed, "allowed_names": allowed}
+        present = translator.to_hook_llm_request(request).tool_config
+        modified = translator.from_hook_llm_request(others, request, hook_name=name)
+        tool_config = merged_tool_config(present, parts.get("toolConfig"))
+        if tool_config is None:
+            return modified, None
+        wanted = to_wire(tool_config)
+        allowed = _allowed_names(wanted)
+        return _restricted(translator, modified, wanted, allowed)[0], allowed
 
-
-def _with_parts(
-    translator: HookTranslator, request: Any, parts: dict[str, Any], name: str | None
-) -> tuple[Any, frozenset[str] | None]:
-    """The request with a hook's changes, and the only tools that may be called."""
-    seen = translator.to_hook_llm_request(request).tool_config
-    others = {key: value for key, value in parts.items() if key != "toolConfig"}
-    changed = translator.from_hook_llm_request(others, request, hook_name=name)
-    chosen = merged_tool_config(seen, parts.get("toolConfig"))
-    if chosen is None:
-        return changed, None
-    wanted = to_wire(chosen)
-    allowed = _allowed_names(wanted)
-    return _restricted(translator, changed, wanted, allowed)[0], allowed
+    if (applied := _try(None, changed)) is None:
+        return None
+    modified, allowed = applied
+    context = output.additional_context
+    return with_message(translator, modified, context, "user"), allowed
 
 
 def _changed_response(
@@ -245,25 +379,19 @@ def _changed_response(
     parts = result.final_output and result.final_output.llm_response
     if not parts:
         return response
-    changed = _FAILED
-    ran = result.aggregated.hook_results
+    changed = None
+    hooks = result.aggregated.hook_results
     # Where a failure policy answered, nothing of the original may stay.
-    is_closed = any(hook.closed for hook in ran)
-    if not is_closed and (ran or result.aggregated.success):
+    is_closed = any(hook.closed for hook in hooks)
+    if not is_closed and (hooks or result.aggregated.success):
         name = _last_hook_with(result, "llm_response")
-        changed = _try(
-            _FAILED,
-            lambda: translator.from_hook_llm_response(parts, response, hook_name=name),
-            quiet=True,
-        )
-    if changed is _FAILED:
-        changed = _try(_FAILED, lambda: translator.replaced_response(parts, response))
-    if changed is _FAILED:
-        return StableTranslator().replaced_response(parts, response)
+        apply = partial(translator.from_hook_llm_response, hook_name=name)
+        changed = _try(None, partial(apply, parts, response), quiet=True)
+    if changed is None:
+        changed = _try(None, partial(translator.replaced_response, parts, response))
+    if changed is None:
+        changed = StableTranslator().replaced_response(parts, response)
     return changed
-
-
-_FAILED: Any = object()
 
 
 def _restricted(
@@ -278,25 +406,19 @@ def _restricted(
     offered = translator.tool_names(request)
     if allowed is not None:
         if offered and allowed.isdisjoint(offered):
-            allowed, wanted = frozenset(), _NO_TOOLS
+            allowed, wanted = frozenset(), {"mode": "NONE", "allowedFunctionNames": []}
         is_carried = not allowed or translator.carries_names(wanted)
         # What a service runs itself goes in any case: no tool config excludes it.
-        kept = {*offered, *allowed} if is_carried else allowed
-        request = translator.limit_tools(request, kept)
+        remaining = {*offered, *allowed} if is_carried else allowed
+        request = translator.limit_tools(request, remaining)
     tool_config = translator.from_hook_tool_config(wanted, request)
     # A service rejects a tool choice in a request without tools.
     if offered or isinstance(translator, StableTranslator):
-        change = {"toolConfig": wanted}
-        changed = _try(
-            _FAILED, lambda: translator.from_hook_llm_request(change, request)
-        )
+        change = partial(translator.from_hook_llm_request, {"toolConfig": wanted})
+        changed = _try(None, partial(change, request))
         # Without a choice of tools there must be none to choose from.
-        failed = changed is _FAILED
-        request = translator.limit_tools(request, ()) if failed else changed
+        request = translator.limit_tools(request, ()) if changed is None else changed
     return request, tool_config
-
-
-_NO_TOOLS: dict[str, Any] = {"mode": "NONE", "allowedFunctionNames": []}
 
 
 def _allowed_names(wanted: dict[str, Any]) -> frozenset[str] | None:
@@ -304,6 +426,11 @@ def _allowed_names(wanted: dict[str, Any]) -> frozenset[str] | None:
         return frozenset()
     names = wanted.get("allowedFunctionNames")
     return None if names is None else frozenset(names)
+
+
+def _tools_of(request: Any) -> Any:
+    tools = get(request, "tools")
+    return get(get(request, "config"), "tools") if tools is None else tools
 
 
 def _last_hook_with(result: ProcessedHookResult, field: str) -> str | None:
@@ -315,6 +442,12 @@ def _last_hook_with(result: ProcessedHookResult, field: str) -> str | None:
     return names[-1] if names else None
 
 
+def _result_of(kind: type[R], result: ProcessedHookResult, **fields: Any) -> R:
+    """A result for the caller; fields of the same name are those of the event's."""
+    names = [name for name in kind.__struct_fields__ if hasattr(result, name)]
+    return kind(**{name: getattr(result, name) for name in names} | fields)
+
+
 def _try(default: T, make: Callable[[], T], *, quiet: bool = False) -> T:
     try:
         return make()
@@ -323,185 +456,3 @@ def _try(default: T, make: Callable[[], T], *, quiet: bool = False) -> T:
         if not quiet:
             logger.warning("a hook's change to a model call was ignored: %s", error)
         return default
-
-
-class PreparedCall(BeforeModelHookResult, frozen=True, kw_only=True):
-    """A model call after its Before hooks; unless blocked it has a request to send."""
-
-
-async def prepare_call(
-    config: ConfigOrEvents,
-    translator: HookTranslator | None,
-    request: Any,
-    available_tools: list[Any] | None = None,
-) -> PreparedCall:
-    """Fire BeforeToolSelection and BeforeModel, and apply their outputs."""
-    selected = await fire_before_tool_selection_hook(
-        config, request, available_tools=available_tools, translator=translator
-    )
-    if selected.should_stop:
-        return PreparedCall(
-            blocked=True,
-            reason=selected.stop_reason,
-            should_stop=True,
-            stop_reason=selected.stop_reason,
-            system_message=selected.system_message,
-        )
-    if selected.modified_request is not None:
-        request = selected.modified_request
-    before = await fire_before_model_hook(config, request, translator=translator)
-    prepared = PreparedCall(**structs.asdict(before))
-    if before.blocked:
-        return prepared
-    if before.modified_request is not None:
-        request = before.modified_request
-    chosen = _translator_for(config, translator, request)
-    names = [n for n in (selected.allowed_names, before.allowed_names) if n is not None]
-    allowed = frozenset.intersection(*names) if names else None
-    if allowed is not None and before.allowed_names not in (None, allowed):
-        # BeforeModel chose tools that the selection had left out.
-        present = chosen.to_hook_llm_request(request).tool_config
-        wanted = {} if present is None else to_wire(present)
-        wanted |= {"allowedFunctionNames": sorted(allowed)}
-        request, _ = _restricted(chosen, request, wanted, allowed)
-    for message in (selected.system_message, before.system_message):
-        request = with_message(chosen, request, message)
-    return structs.replace(prepared, modified_request=request, allowed_names=allowed)
-
-
-class ModelOutcome(Struct, frozen=True, kw_only=True):
-    """The answer of a model after its hooks."""
-
-    response: Any
-    """The same object if hooks changed nothing."""
-    text: str
-    changed: bool
-    suppress_display: bool = False
-    stop_reason: str | None = None
-
-
-class HookedModelCall(Struct):
-    """One model call: send ``request`` unless the call is refused.
-
-    ``begin_model`` of a session or a turn makes it; ``finish`` shows hooks the answer.
-    """
-
-    session: SessionEvents
-    given: Any
-    """The request before the hooks."""
-    translator: HookTranslator
-    prepared: PreparedCall
-    on_finish: Callable[[AfterModelHookResult], None] | None = None
-    """Called with what the AfterModel hooks said."""
-
-    @property
-    def refused(self) -> bool:
-        """Whether the model must not be called."""
-        return self.prepared.blocked
-
-    @property
-    def reason(self) -> str | None:
-        """Why the model must not be called."""
-        return self.prepared.reason
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Set if a hook stops the agent."""
-        return self.prepared.stop_reason
-
-    @property
-    def allowed_names(self) -> frozenset[str] | None:
-        """The only tools to offer, and to accept calls of; None means all."""
-        return self.prepared.allowed_names
-
-    @property
-    def request(self) -> Any:
-        """The request to send."""
-        changed = self.prepared.modified_request
-        return self.given if changed is None else changed
-
-    @property
-    def changes(self) -> RequestChanges:
-        """What hooks changed in the request, for a framework that edits its own."""
-        return changes(self.given, self.request, translator=self.translator)
-
-    @property
-    def response(self) -> Any:
-        """The answer that hooks give in the model's place; None if there is none."""
-        return self.prepared.synthetic_response
-
-    @property
-    def text(self) -> str:
-        """The text of that answer."""
-        return self._text_of(self.response)
-
-    async def finish(self, response: Any) -> ModelOutcome:
-        """Show hooks the complete answer, and apply their output."""
-        after = await fire_after_model_hook(
-            self.session, self.request, response, translator=self.translator
-        )
-        if self.on_finish is not None:
-            self.on_finish(after)
-        return ModelOutcome(
-            response=after.response,
-            text=self._text_of(after.response),
-            changed=after.response is not response,
-            suppress_display=after.suppress_output,
-            stop_reason=after.stop_reason if after.should_stop else None,
-        )
-
-    def _text_of(self, response: Any) -> str:
-        # Where its own API cannot hold what hooks answered, it is in the stable shape.
-        for reader in () if response is None else (self.translator, StableTranslator()):
-            read = _try(
-                None, partial(reader.to_hook_llm_response, response), quiet=True
-            )
-            if read is not None:
-                return read.text or ""
-        return ""
-
-
-async def begin_model(
-    session: SessionEvents,
-    request: Any,
-    available_tools: list[Any] | None,
-    translator: HookTranslator | None,
-    notes: Iterable[str] = (),
-) -> HookedModelCall:
-    """Fire the hooks before a model call; ``notes`` are system messages to add."""
-    chosen = _translator_for(session, translator, request)
-    noted = request
-    for note in notes:
-        noted = with_message(chosen, noted, note)
-    prepared = await prepare_call(session, chosen, noted, available_tools)
-    if prepared.modified_request is None:
-        prepared = structs.replace(prepared, modified_request=noted)
-    return HookedModelCall(session, request, chosen, prepared)
-
-
-def refused_model_call(
-    session: SessionEvents,
-    request: Any,
-    reason: str,
-    translator: HookTranslator | None,
-) -> HookedModelCall:
-    """A call after hooks have stopped the agent."""
-    chosen = _translator_for(session, translator, request)
-    prepared = PreparedCall(
-        blocked=True, reason=reason, should_stop=True, stop_reason=reason
-    )
-    return HookedModelCall(session, request, chosen, prepared)
-
-
-def changes(
-    request: Any, modified: Any, *, translator: HookTranslator | None = None
-) -> RequestChanges:
-    """What differs between a request and ``modified``, which hooks made of it.
-
-    Both may be an SDK's own or in the stable shape; indexes count stable messages.
-    """
-    if modified is request:
-        return RequestChanges()
-    chosen = translator or pick_translator(request)
-    before = chosen.to_hook_llm_request(request)
-    return request_changes(before, chosen.to_hook_llm_request(modified))

@@ -15,12 +15,7 @@ from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators.shape import HookTranslator
 
-from .model_calls import (
-    AfterModelHookResult,
-    HookedModelCall,
-    begin_model,
-    refused_model_call,
-)
+from .model_calls import HookedModelCall, ModelOutcome, begin_model
 from .tool_calls import Confirm, HookedToolCall, annotation, refused_result
 from .triggers import SessionEvents
 
@@ -73,24 +68,20 @@ class HookedRun:
         The request is an SDK's own, or in the stable shape; ``translator`` says which
         where its type does not. Without ``available_tools`` they are the request's.
         """
-        if self.ended is not None:
-            return refused_model_call(self.session, request, self.ended, translator)
+        options = (available_tools, translator)
+        if (ended := self.ended) is not None:
+            return await begin_model(self.session, request, *options, ended=ended)
         notes, self._notes = self._notes, []
-        call = await begin_model(
-            self.session, request, available_tools, translator, notes
-        )
-        call.on_finish = self._take_answer
+        call = await begin_model(self.session, request, *options, notes=notes)
+        call.on_finish = self._heed
         self.allowed_names = call.allowed_names
-        if call.refused:
-            self.note(call.prepared.system_message)
-        if call.prepared.should_stop:
-            self.stop(call.stop_reason)
+        self._heed(call)
         return call
 
-    def _take_answer(self, after: AfterModelHookResult) -> None:
-        self.note(after.system_message)
-        if after.should_stop:
-            self.stop(after.stop_reason)
+    def _heed(self, decided: HookedModelCall | ModelOutcome) -> None:
+        self.note(decided.system_message)
+        if decided.stop_reason is not None:
+            self.stop(decided.stop_reason)
 
     async def begin_tool(
         self,
