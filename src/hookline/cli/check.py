@@ -83,7 +83,7 @@ def run(options: Options) -> int:
 
 
 def _check_all(places: SettingsPlaces, *, strict: bool) -> Checked:
-    from hookline.hosts.installed import find_installed
+    from hookline.hosts.install.status import find_installed
 
     checked = check_places(places)
     hooks = HookRegistry(Config.load(places.project_dir or ".").settings).all_hooks()

@@ -9,10 +9,10 @@ from pathlib import Path
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError, SettingsError, install_command
-from hookline.hosts.file_changes import Change, apply, read_inside, require_unchanged
 from hookline.hosts.host_files import Scope
-from hookline.hosts.installed import Installed, find_installed
-from hookline.hosts.json_edit import text_of
+from hookline.hosts.install.changes import Change, apply, read_inside, require_unchanged
+from hookline.hosts.install.json_edit import text_of
+from hookline.hosts.install.status import Installed, find_installed
 from hookline.recipes.catalog import (
     STARTER,
     STARTER_RULE,

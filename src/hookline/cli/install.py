@@ -11,22 +11,21 @@ from contextlib import suppress
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
-from hookline.hosts.file_changes import Change, ChangedMeanwhileError, apply
 from hookline.hosts.host import Host, Layout
 from hookline.hosts.host_files import (
     Scope,
     reads_project,
     switched_off_in,
 )
-from hookline.hosts.install import (
+from hookline.hosts.install.changes import Change, ChangedMeanwhileError, apply
+from hookline.hosts.install.installer import (
+    BridgedEvent,
     Installer,
-    Wanted,
+    bridged_events,
     program_for,
-    wanted_events,
 )
 from hookline.hosts.registry import HOSTS, host_of
 from hookline.plan import RegisteredHook
-from hookline.protocol.events import HookEventName
 from hookline.settings.model import TrustStatus
 from hookline.settings.places import Workspace, absolute, find_workspace
 
@@ -66,22 +65,32 @@ def run(options: Options) -> None:
     """Write the host's files, and say what to do next."""
     host = host_of(options.host)
     workspace = find_workspace(options.cwd)
-    scope = Scope.USER if options.user else _project_scope(host, workspace)
-    settings = Config.load(options.cwd).settings
-    if settings.errors:
-        raise HooklineError(f"{settings.errors[0]}")
-    hooks = [hook for hook in HookRegistry(settings).all_hooks() if hook.enabled]
-    wanted = wanted_events(
+    installer = Installer(host, Scope.USER, workspace)
+    other = Installer(host, Scope.PROJECT, workspace)
+    files = installer.files
+    is_read = files.asks_for_trust or reads_project(files, workspace.root)
+    if not options.user and (is_read or other.calls()):
+        installer, other = other, installer
+    hooks = _enabled_hooks(options.cwd)
+    events = bridged_events(
         host, hooks, all_events=options.all_events, fail_open=options.fail_open
     )
-    _require_events(host, hooks, wanted)
-    other = Scope.PROJECT if scope is Scope.USER else Scope.USER
-    _refuse_twice(host, Installer(host.name, other, workspace))
-    installer = Installer(host.name, scope, workspace)
-    if installer.files.layout is not Layout.PLUGIN:  # that is written anew
-        installer.calls(host.events)  # raises where the host would ignore its file
-    program = program_for(scope)
-    changes = installer.install(wanted, host.events, program)
+    if not events:
+        names = ", ".join(dict.fromkeys(hook.event for hook in hooks))
+        problem = f"{host.title} has none of the events with hooks: {names}"
+        if not hooks:
+            hint = "'hookline init' sets up a first one, --all-events installs without"
+            problem = f"no hooks are configured here: {hint} any"
+        raise HooklineError(problem)
+    for call in other.calls():
+        problem = "calls the hooks already, so they would run twice"
+        hint = f"run '{other.command}' to update it"
+        first = f"or 'hookline uninstall {host.name}' first"
+        raise HooklineError(f"{shown_path(call.file)} {problem}: {hint}, {first}")
+    if files.layout is not Layout.PLUGIN:  # that is written anew
+        installer.calls()  # raises where the host would ignore its file
+    program = program_for(installer.scope)
+    changes = installer.install(events, program)
     if options.dry_run:
         print_diffs(changes, would="write")
         return
@@ -92,89 +101,53 @@ def run(options: Options) -> None:
         except ChangedMeanwhileError:
             if attempt == _ATTEMPTS - 1:
                 raise
-            changes = installer.install(wanted, host.events, program)
-    _print_changes(changes, wanted)
-    if scope is Scope.USER and not options.user:
-        told = "does not trust this project, and ignores the hooks in it"
-        print(f"note:  {host.title} {told}: this file is for all your projects")
-    _print_notes(host, hooks, wanted, workspace)
-    if os.path.isabs(program[0]) and scope is Scope.PROJECT:  # noqa: PTH117
-        where = "of this machine: 'hookline' on your PATH is another one, or missing"
-        print(f"note:  the file names {program[0]} {where}. Do not commit it")
-    elif _is_activated(program):
-        everywhere = "install Hookline with uv or pipx to have it everywhere"
-        when = "if started in this virtual environment"
-        print(f"note:  {host.title} finds {program[0]!r} only {when}: {everywhere}")
-    _print_next(host, scope, hooks)
+            changes = installer.install(events, program)
+    needed = [change for change in changes if change.is_needed]
+    for change in needed:
+        done = "removed" if change.after is None else "wrote"
+        print(f"{paint(done, 'green')}  {printable(shown_path(change.path))}")
+    if not needed:
+        path = printable(shown_path(changes[0].path))
+        print(f"{paint('already installed', 'green')} in {path}")
+    print(f"events: {', '.join(event.name for event in events)}")
+    if installer.scope is Scope.USER and not options.user:
+        ignored = "does not trust this project, and ignores the hooks in it"
+        print(f"note:  {host.title} {ignored}: this file is for all your projects")
+    for note in (
+        *_host_notes(host, hooks, events, workspace),
+        *_program_notes(host, installer.scope, program),
+    ):
+        print(printable(f"note:  {note}"))
+    steps = [*_next_steps(installer, hooks)]
+    if steps:
+        print("\nnext:", *steps, sep="\n  ")
 
 
-def _is_activated(program: tuple[str, ...]) -> bool:
-    """Whether a program is on the PATH only as long as an environment is active."""
-    active = os.environ.get("VIRTUAL_ENV")
-    found = shutil.which(program[0])
-    is_inside = bool(active and found and found.startswith(f"{active}/"))
-    return is_inside and not os.path.isabs(program[0])  # noqa: PTH117
-
-
-def _project_scope(host: Host, workspace: Workspace) -> Scope:
-    """The project's own file, unless the host would not read it."""
-    files = host.files
-    is_read = files.asks_for_trust or reads_project(files, workspace.root)
-    project = Installer(host.name, Scope.PROJECT, workspace)
-    return Scope.PROJECT if is_read or project.calls(host.events) else Scope.USER
-
-
-def _require_events(
-    host: Host, hooks: list[RegisteredHook], wanted: list[Wanted]
-) -> None:
-    if wanted:
-        return
-    if not hooks:
-        hint = "'hookline init' sets up a first one, --all-events installs without any"
-        raise HooklineError(f"no hooks are configured here: {hint}")
-    events = ", ".join(_events(hooks))
-    raise HooklineError(f"{host.title} has none of the events with hooks: {events}")
-
-
-def _events(hooks: list[RegisteredHook]) -> dict[HookEventName, None]:
-    return dict.fromkeys(hook.event for hook in hooks)
-
-
-def _refuse_twice(host: Host, other: Installer) -> None:
-    for path in other.calls(host.events):
-        shown = shown_path(path)
-        problem = f"{shown} calls the hooks already, so they would run twice"
-        own = " --user" if other.scope is Scope.USER else ""
-        hint = f"run 'hookline install {host.name}{own}' to update it"
-        first = f"or 'hookline uninstall {host.name}' first"
-        raise HooklineError(f"{problem}: {hint}, {first}")
+def _enabled_hooks(folder: str) -> list[RegisteredHook]:
+    settings = Config.load(folder).settings
+    if settings.errors:
+        raise HooklineError(f"{settings.errors[0]}")
+    return [hook for hook in HookRegistry(settings).all_hooks() if hook.enabled]
 
 
 def print_diffs(changes: list[Change], would: str) -> None:
     """Print what would be changed."""
-    for change in changes:
-        for line in _diff(change):
-            print(paint_diff(line))
-    if not any(change.is_needed for change in changes):
-        print(f"nothing to {would}: all files are as they should be")
-
-
-def _diff(change: Change) -> Iterator[str]:
     from difflib import unified_diff
 
-    contents = (change.before, change.after)
-    texts = ((content or b"").decode(errors="replace") for content in contents)
-    # Other breaks are part of a line.
-    before, after = (re.findall(r".*\n|.+", text) for text in texts)
-    names = [
-        "/dev/null" if content is None else shown_path(change.path)
-        for content in contents
-    ]
-    for line in unified_diff(before, after, names[0], names[1]):
-        text = line.rstrip("\r\n")
-        yield text
-        if text == line:
-            yield "\\ No newline at end of file"
+    for change in changes:
+        contents = (change.before, change.after)
+        texts = ((content or b"").decode(errors="replace") for content in contents)
+        # Other breaks are part of a line.
+        before, after = (re.findall(r".*\n|.+", text) for text in texts)
+        path = shown_path(change.path)
+        names = ["/dev/null" if content is None else path for content in contents]
+        for line in unified_diff(before, after, names[0], names[1]):
+            text = line.rstrip("\r\n")
+            print(paint_diff(text))
+            if text == line:
+                print(paint_diff("\\ No newline at end of file"))
+    if not any(change.is_needed for change in changes):
+        print(f"nothing to {would}: all files are as they should be")
 
 
 def shown_path(path: str) -> str:
@@ -184,80 +157,70 @@ def shown_path(path: str) -> str:
     return below if below != path else path.replace(f"{home}/", "~/", 1)
 
 
-def _print_changes(changes: list[Change], wanted: list[Wanted]) -> None:
-    events = ", ".join(one.event for one in wanted)
-    needed = [change for change in changes if change.is_needed]
-    for change in needed:
-        done = "removed" if change.after is None else "wrote"
-        print(f"{paint(done, 'green')}  {printable(shown_path(change.path))}")
-    if not needed:
-        path = shown_path(changes[0].path)
-        print(f"{paint('already installed', 'green')} in {printable(path)}")
-    print(f"events: {events}")
-
-
-def _print_notes(
+def _host_notes(
     host: Host,
     hooks: list[RegisteredHook],
-    wanted: list[Wanted],
+    events: list[BridgedEvent],
     workspace: Workspace,
-) -> None:
-    unknown = [event for event in _events(hooks) if event not in host.events.values()]
-    never = f"{host.title} has no such event, its hooks never run"
-    notes = [f"{event.value}: {never}" for event in unknown]
-    for event in _events(hooks):
-        limits = host.limits.get(event, {}).items()
-        notes += [f"{event.value}: {effect.value}: {text}" for effect, text in limits]
-    notes += [*_short(host, wanted), *_shared(host, workspace)]
-    if any(one.closed for one in wanted):
-        ways = "then install Hookline again, or remove its entry from the file"
-        notes.append(f"{host.title} blocks tools if Hookline gives no answer: {ways}")
-    if host.tested is None:
-        notes.insert(0, f"untested: written by the documentation of {host.title} alone")
-    off = switched_off_in(host.files, workspace)
-    if off is not None:
-        notes.insert(0, f"hooks are switched off in {shown_path(off)}: none will run")
-    for note in notes:
-        print(printable(f"note:  {note}"))
-
-
-def _short(host: Host, wanted: list[Wanted]) -> Iterator[str]:
+) -> Iterator[str]:
+    """What the host cannot do, and what changes for hosts that read its file."""
     files = host.files
+    off_file = switched_off_in(files, workspace)
+    if off_file is not None:
+        yield f"hooks are switched off in {shown_path(off_file)}: none will run"
+    if host.tested is None:
+        yield f"untested: written by the documentation of {host.title} alone"
+    hooked = dict.fromkeys(hook.event for hook in hooks)
+    for event in hooked:
+        if event not in host.events.values():
+            never = f"{host.title} has no such event, its hooks never run"
+            yield f"{event.value}: {never}"
+    for event in hooked:
+        for effect, text in host.limits.get(event, {}).items():
+            yield f"{event.value}: {effect.value}: {text}"
     if files.timeout_key is None and files.default_ms:
-        long = [one.event for one in wanted if one.needs_ms > files.default_ms]
-        if long:
+        longer = [event.name for event in events if event.needs_ms > files.default_ms]
+        if longer:
             limit = f"{host.title} ends a hook after {files.default_ms // 1000} s"
-            yield f"{limit} and goes on: the hooks of {', '.join(long)} may take longer"
-
-
-def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
-    """What happens where one host reads the file of another.
-
-    hosts/README.md#rules 9
-    """
-    known = HOSTS
-    readers = [known[one].title for one in host.files.readers if one in known]
-    if readers:
+            slow = f"the hooks of {', '.join(longer)} may take longer"
+            yield f"{limit} and goes on: {slow}"
+    # hosts/README.md#rules 9
+    if files.readers:
+        readers = ", ".join(HOSTS[reader].title for reader in files.readers)
         unless = "unless they have a 'hookline install' of their own"
-        yield f"the file also serves {', '.join(readers)}, {unless}"
-    for other in known.values():
+        yield f"the file also serves {readers}, {unless}"
+    for other in HOSTS.values():
         for scope in Scope if host.name in other.files.readers else ():
             with suppress(HooklineError):  # nobody can read it, so nobody calls it
-                for path in Installer(other.name, scope, workspace).calls(other.events):
+                calls = Installer(other, scope, workspace).calls()
+                for file in dict.fromkeys(call.file for call in calls):
                     silent = f"stays silent in {host.title} from now on"
-                    yield f"the call in {shown_path(path)} {silent}"
+                    yield f"the call in {shown_path(file)} {silent}"
+    if any(event.closed for event in events):
+        ways = "then install Hookline again, or remove its entry from the file"
+        yield f"{host.title} blocks tools if Hookline gives no answer: {ways}"
 
 
-def _print_next(host: Host, scope: Scope, hooks: list[RegisteredHook]) -> None:
-    steps = []
+def _program_notes(host: Host, scope: Scope, program: tuple[str, ...]) -> Iterator[str]:
+    """Where the program that the file names is not found."""
+    is_absolute = os.path.isabs(program[0])  # noqa: PTH117
+    environment = os.environ.get("VIRTUAL_ENV")
+    path = shutil.which(program[0]) or ""
+    if is_absolute and scope is Scope.PROJECT:
+        where = "of this machine: 'hookline' on your PATH is another one, or missing"
+        yield f"the file names {program[0]} {where}. Do not commit it"
+    elif not is_absolute and environment and path.startswith(f"{environment}/"):
+        everywhere = "install Hookline with uv or pipx to have it everywhere"
+        when = "if started in this virtual environment"
+        yield f"{host.title} finds {program[0]!r} only {when}: {everywhere}"
+
+
+def _next_steps(installer: Installer, hooks: list[RegisteredHook]) -> Iterator[str]:
+    """What a person does before the hooks run."""
     if any(hook.trust is not TrustStatus.TRUSTED for hook in hooks):
-        steps.append("hookline trust   # the project's hooks do not run before that")
-    if host.files.next_step:
-        steps.append(host.files.next_step)
-    if scope is Scope.USER:
-        again = f"hookline install {host.name} --user --all-events"
-        steps.append(f"{again}   # if other projects have hooks for other events")
-    if steps:
-        print("\nnext:")
-        for step in steps:
-            print(f"  {step}")
+        yield "hookline trust   # the project's hooks do not run before that"
+    if installer.files.next_step:
+        yield installer.files.next_step
+    if installer.scope is Scope.USER:
+        reason = "if other projects have hooks for other events"
+        yield f"{installer.command} --all-events   # {reason}"

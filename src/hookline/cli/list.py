@@ -57,7 +57,7 @@ def run(options: Options) -> None:
 
 
 def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
-    from hookline.hosts.installed import Installed, find_installed
+    from hookline.hosts.install.status import Installed, find_installed
     from hookline.hosts.registry import HOSTS
 
     from .install import shown_path

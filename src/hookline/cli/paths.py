@@ -19,9 +19,9 @@ from hookline.config import Config
 from hookline.engine.breaker import timeouts_file
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
-from hookline.hosts.file_changes import recorded_files
 from hookline.hosts.host_files import Scope
-from hookline.hosts.installed import Installed, find_installed
+from hookline.hosts.install.changes import recorded_files
+from hookline.hosts.install.status import Installed, find_installed
 from hookline.journal.store import journal_files, journal_path
 from hookline.recipes.state import project_folder
 from hookline.settings.places import (

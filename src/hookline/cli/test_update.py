@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from hookline.errors import HooklineError
-from hookline.hosts.file_changes import Change, apply, read_inside
+from hookline.hosts.install.changes import Change, apply, read_inside
 from hookline.settings.places import find_workspace
 from hookline.settings.read import decode_text
 from hookline.testing.cases import HookTestFile, read_file

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 
 from hookline.errors import HooklineError
-from hookline.hosts.file_changes import Change, apply, recorded_files
-from hookline.hosts.host import Host
 from hookline.hosts.host_files import Scope
-from hookline.hosts.install import Installer
+from hookline.hosts.install.changes import Change, apply, recorded_files
+from hookline.hosts.install.installer import Installer
 from hookline.hosts.registry import HOSTS, host_of
 from hookline.settings.places import find_workspace
 
@@ -43,37 +41,28 @@ def run(options: Options) -> int:
     """Change the files of both scopes; one that fails does not keep the other."""
     host = host_of(options.host)
     workspace = find_workspace(options.cwd)
-    installers = [Installer(host.name, scope, workspace) for scope in Scope]
-    failed = False
+    installers = [Installer(host, scope, workspace) for scope in Scope]
+    status = 0
     changes: list[Change] = []
     for installer in installers:
         try:
-            changes += installer.uninstall(host.events)
+            changes += installer.uninstall()
         except HooklineError as error:
-            failed = True
+            status = 1
             print(f"hookline: {printable_text(str(error))}", file=sys.stderr)
     if options.dry_run:
         print_diffs(changes, would="remove")
-    else:
-        _write(host, changes, installers, failed=failed)
-    return 1 if failed else 0
-
-
-def _write(
-    host: Host, changes: list[Change], installers: list[Installer], *, failed: bool
-) -> None:
+        return status
     apply(changes)
     for change in changes:
         done = "changed" if change.after else "removed"
         print(f"{paint(done, 'green')}  {printable(shown_path(change.path))}")
-    if not changes and not failed:
-        files = " and ".join(_files(installers))
-        print(printable(f"{host.title}: not installed in {files}"))
+    if not changes and not status:
+        files = []
+        for installer in installers:
+            with suppress(HooklineError):  # no home folder
+                files.append(shown_path(installer.file("*")))
+        print(printable(f"{host.title}: not installed in {' and '.join(files)}"))
         if any(recorded_files()):
             print("'hookline paths' shows where else 'hookline install' was run")
-
-
-def _files(installers: list[Installer]) -> Iterator[str]:
-    for one in installers:
-        with suppress(HooklineError):  # no home folder
-            yield shown_path(one.file("*"))
+    return status

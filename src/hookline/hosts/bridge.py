@@ -45,8 +45,9 @@ from hookline.settings.watch import SettingsWatch
 from .conversation import Conversation
 from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from .host import BadInputError, Host, HostEvent, lost
-from .host_files import deadline_ms, is_installed, needed_ms
+from .host_files import deadline_ms, needed_ms
 from .host_verdict import Answer, Effect, HostVerdict, Wire, host_verdict
+from .install.calls import is_installed
 from .registry import host_of, real_host
 from .self_protection import refusal
 
@@ -536,9 +537,7 @@ def _is_asked_directly(host: Host, read: HostEvent) -> bool:
     """Whether a host that calls through another's file calls us by itself as well."""
     if host.name == "copilot" and "CLAUDECODE" in os.environ:
         return False  # one agent may run the other: then nobody is silent
-    return is_installed(
-        host.name, _folders(host, read).start, host.file_event(read.name)
-    )
+    return is_installed(host, _folders(host, read).start, host.file_event(read.name))
 
 
 def _nothing(event: str | None) -> HostEvent:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from hookline.protocol.events import HookEventName
 from hookline.shell.parse import quote_variables
 
-from .host_files import bridge_program
+from .install.calls import bridge_program
 from .registry import HOSTS
 
 Wire = dict[str, Any]

@@ -31,8 +31,9 @@ from hookline.settings.read import decode_text, parse_text, read_bytes
 from hookline.shell import programs
 from hookline.shell.commands import Command, commands
 
-from .host import Layout
-from .host_files import Scope, calls_in_text, file_of, in_home, value_at
+from .host import Host, Layout
+from .host_files import Scope, file_of, in_home, value_at
+from .install.calls import calls_in_text
 from .registry import HOSTS
 from .tools import Tool, ToolCall, Wire
 
@@ -90,7 +91,7 @@ _FOLDER_KEYS = ("workdir", "working_dir", "directory", "dir_path", "cwd")
 class _Guarded(Struct, frozen=True):
     """A file of a coding agent's settings, where some file has an entry of ours."""
 
-    host: str
+    host: Host
     path: str
     entries: frozenset[str] = frozenset()
     """Our entries in it, each with all that decides when it runs."""
@@ -98,16 +99,16 @@ class _Guarded(Struct, frozen=True):
     """What keeps hooks from running in it already."""
 
     @classmethod
-    def of(cls, host: str, path: str, text: str) -> _Guarded:
+    def of(cls, host: Host, path: str, text: str) -> _Guarded:
         """Read a content of the file; raises ``SettingsError``."""
         calls = calls_in_text(host, text, path)
-        if HOSTS[host].files.layout in {Layout.SCRIPT, Layout.PLUGIN}:
+        if host.files.layout in {Layout.SCRIPT, Layout.PLUGIN}:
             # They are programs: any change may be the end of it.
             return cls(host, path, frozenset({text} if calls else ()))
         value = parse_text(text, path)
         entries = set()
         for call in calls:
-            is_grouped = HOSTS[host].files.layout is Layout.GROUPS
+            is_grouped = host.files.layout is Layout.GROUPS
             group = value_at(value, call.path[:-2]) if is_grouped else {}
             beside = {key: group[key] for key in group if key != "hooks"}
             facts = [call.event, value_at(value, call.path), beside]
@@ -169,7 +170,7 @@ def _own_folders() -> list[str]:
 
 
 def _guarded_files(folders: Iterable[str]) -> Iterator[_Guarded]:
-    for name, host in HOSTS.items():
+    for host in HOSTS.values():
         files = host.files
         paths = [file_of(files, Scope.PROJECT, folder, "*") for folder in folders]
         own = [name for name in files.off_in if name.startswith(("$", "~"))]
@@ -182,12 +183,12 @@ def _guarded_files(folders: Iterable[str]) -> Iterator[_Guarded]:
         if files.layout is Layout.SCRIPT:
             literal = [one.replace("[", "[[]") for one in paths]
             paths = [path for pattern in literal for path in glob(pattern)]  # noqa: PTH207
-        found = [_read(name, path) for path in paths]
+        found = [_read(host, path) for path in paths]
         if any(one.entries for one in found):
-            yield from (*found, *(_read(name, path) for path in others))
+            yield from (*found, *(_read(host, path) for path in others))
 
 
-def _read(host: str, path: str) -> _Guarded:
+def _read(host: Host, path: str) -> _Guarded:
     try:
         return _Guarded.of(host, path, decode_text(read_bytes(path), path))
     except HooklineError:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import SettingsError
-from hookline.hosts import json_edit
+from hookline.hosts.install import json_edit
 from hookline.settings.read import parse_text
 from hookline.settings.toml_text import toml_key, toml_value
 

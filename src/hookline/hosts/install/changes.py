@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline._internal.state_files import (
     file_name,
@@ -25,8 +26,6 @@ from hookline._internal.state_files import (
 from hookline.errors import HooklineError, SettingsError
 from hookline.settings.places import is_within
 from hookline.settings.read import read_bytes
-
-_READ_ONLY = "is read-only for you: run chmod u+w on it, or do this as its owner"
 
 
 class ChangedMeanwhileError(SettingsError):
@@ -45,11 +44,6 @@ class Record(Struct, frozen=True, kw_only=True):
     original: bytes | None = None
     """The content before, where taking our hooks out would not give it back."""
 
-    @property
-    def restores(self) -> bool:
-        """Whether ``original`` is what was there: None means no file."""
-        return self.created or self.original is not None
-
 
 class Change(Struct, frozen=True, kw_only=True):
     """What to do with one file."""
@@ -60,7 +54,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: bytes | None
     """None to remove the file."""
     record: Record | None = None
-    """What to remember about it."""
+    """What to remember about it; None: nothing any more."""
     executable: bool = False
 
     @property
@@ -74,35 +68,32 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _record_path(path: str) -> str | None:
+def _record_file(path: str) -> str | None:
     folder = state_dir()
     return None if folder is None else f"{folder}/installed/{file_name(path)}.json"
 
 
 def load_record(path: str) -> Record | None:
     """What is known about a file; None where nothing is, or it cannot be used."""
-    place = _record_path(path)
-    try:
-        content = None if place is None else read_private(place)
-        record = None if content is None else msgspec.json.decode(content, type=Record)
-    except (HooklineError, msgspec.MsgspecError):
-        return None
+    record = _read_record(_record_file(path))
     return record if record is not None and record.path == path else None
 
 
 def recorded_files() -> Iterator[str]:
     """The files that install wrote for this user, in all projects, and that exist."""
-    folder = state_dir()
-    try:
-        names = sorted(os.listdir(f"{folder}/installed")) if folder else []  # noqa: PTH208
-    except OSError:
-        return
-    for name in names:
-        with suppress(HooklineError, msgspec.MsgspecError):
-            content = read_private(f"{folder}/installed/{name}")
-            path = msgspec.json.decode(content or b"", type=Record).path
-            if os.path.lexists(path):
-                yield path
+    folder = f"{state_dir() or os.devnull}/installed"
+    with suppress(OSError):
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208
+            record = _read_record(f"{folder}/{name}")
+            if record is not None and os.path.lexists(record.path):
+                yield record.path
+
+
+def _read_record(file: str | None) -> Record | None:
+    with suppress(HooklineError, msgspec.MsgspecError):
+        content = None if file is None else read_private(file)
+        return msgspec.json.decode(content or b"", type=Record)
+    return None
 
 
 def read_inside(path: str, root: str | None) -> bytes | None:
@@ -118,58 +109,29 @@ def apply(changes: Iterable[Change]) -> None:
     """Make changes; each file is complete at every moment."""
     unused: set[str] = set()
     for change in changes:
-        target = os.path.realpath(change.path)
         require_unchanged(change)
+        record = change.record
         if change.after is None:
-            _delete(change, target)
-            unused.update(change.record.folders if change.record else ())
+            installed = load_record(change.path)
+            unused.update(installed.folders if installed else ())
+            try:
+                os.unlink(os.path.realpath(change.path))  # noqa: PTH108
+            except OSError as error:
+                problem = f"cannot be removed: {error.strerror}"
+                raise SettingsError(problem, change.path) from error
         else:
-            _put(change, target)
+            folders = _write(change)
+            if record is not None and folders:
+                record = replace(record, folders=folders)
+        record_file = _record_file(change.path)
+        if record_file is not None and record is not None:
+            folder = os.path.dirname(record_file)  # noqa: PTH120
+            _make_folders(folder, 0o700)
+            write_private(record_file, msgspec.json.encode(record))
+            _give_to(record_file, os.stat(folder))  # noqa: PTH116
+        elif record_file is not None and os.path.lexists(record_file):
+            remove(record_file)
     _remove_folders(sorted(unused, key=len, reverse=True))
-
-
-def _put(change: Change, target: str) -> None:
-    folders = _make_folders(os.path.dirname(target))  # noqa: PTH120
-    try:
-        _write(target, change)
-    except SettingsError:
-        _remove_folders(folders)
-        raise
-    except OSError as error:
-        _remove_folders(folders)
-        problem = f"cannot be written: {error.strerror}"
-        raise SettingsError(problem, change.path) from error
-    _remember(change, folders)
-
-
-def _write(target: str, change: Change) -> None:
-    mode = 0o755 if change.executable else 0o644
-    folder, name = os.path.split(target)
-    owner = os.stat(folder)  # noqa: PTH116
-    with suppress(FileNotFoundError):
-        owner = os.stat(target)  # noqa: PTH116
-        mode = owner.st_mode & 0o7777
-    temporary = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-    try:
-        with open(os.open(temporary, flags, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(change.after or b"")
-            file.flush()
-            os.fsync(file.fileno())
-        _give_to(temporary, owner)
-        os.chmod(temporary, mode)  # noqa: PTH101
-        require_unchanged(change)  # others may have written meanwhile
-        os.replace(temporary, target)  # noqa: PTH105
-    except (OSError, SettingsError):
-        with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108
-        raise
-
-
-def _give_to(path: str, owner: os.stat_result) -> None:
-    """With ``sudo`` a user's file stays the user's."""
-    if os.geteuid() == 0:
-        os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def require_unchanged(change: Change) -> None:
@@ -180,7 +142,8 @@ def require_unchanged(change: Change) -> None:
             open(target, "r+b").close()  # noqa: PTH123
     except PermissionError as error:
         # Replacing it would get around the mode that somebody has set.
-        raise SettingsError(_READ_ONLY, change.path) from error
+        problem = "is read-only for you: run chmod u+w on it, or do this as its owner"
+        raise SettingsError(problem, change.path) from error
     except FileNotFoundError:
         pass
     content = read_bytes(target) if os.path.lexists(target) else None
@@ -188,34 +151,42 @@ def require_unchanged(change: Change) -> None:
         raise ChangedMeanwhileError("changed in the meantime: try again", change.path)
 
 
-def _delete(change: Change, target: str) -> None:
+def _write(change: Change) -> tuple[str, ...]:
+    """Write a file and give it to its owner; the folders that were made for it."""
+    target = os.path.realpath(change.path)
+    folder, name = os.path.split(target)
+    temporary = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    folders = _make_folders(folder)
     try:
-        os.unlink(target)  # noqa: PTH108
-    except OSError as error:
-        problem = f"cannot be removed: {error.strerror}"
+        owner = os.stat(folder)  # noqa: PTH116
+        mode = 0o755 if change.executable else 0o644
+        with suppress(FileNotFoundError):
+            owner = os.stat(target)  # noqa: PTH116
+            mode = owner.st_mode & 0o7777
+        with open(os.open(temporary, flags, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(change.after or b"")
+            file.flush()
+            os.fsync(file.fileno())
+        _give_to(temporary, owner)
+        os.chmod(temporary, mode)  # noqa: PTH101
+        require_unchanged(change)  # others may have written meanwhile
+        os.replace(temporary, target)  # noqa: PTH105
+    except (OSError, SettingsError) as error:
+        with suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108
+        _remove_folders(folders)
+        if isinstance(error, SettingsError):
+            raise
+        problem = f"cannot be written: {error.strerror}"
         raise SettingsError(problem, change.path) from error
-    _forget(change.path)
+    return folders
 
 
-def _remember(change: Change, new_folders: tuple[str, ...]) -> None:
-    place = _record_path(change.path)
-    if change.record is None or place is None:
-        return
-    if change.record.digest != digest(change.after or b""):
-        _forget(change.path)  # after uninstalling
-        return
-    folders = new_folders or change.record.folders
-    record = msgspec.structs.replace(change.record, folders=folders)
-    folder = os.path.dirname(place)  # noqa: PTH120
-    _make_folders(folder, 0o700)
-    write_private(place, msgspec.json.encode(record))
-    _give_to(place, os.stat(folder))  # noqa: PTH116
-
-
-def _forget(path: str) -> None:
-    place = _record_path(path)
-    if place is not None:
-        remove(place)
+def _give_to(path: str, owner: os.stat_result) -> None:
+    """With ``sudo`` a user's file stays the user's."""
+    if os.geteuid() == 0:
+        os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _make_folders(folder: str, mode: int = 0o777) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""``hookline bridge`` in the settings of coding agents."""
