@@ -107,7 +107,7 @@ BROAD = {
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 3,
     "bus/client.py": 2,
-    "bus/memory.py": 2,
+    "bus/memory.py": 1,
     "bus/nats.py": 2,
     "bus/remote.py": 1,
     "_internal/trace_context.py": 1,

@@ -41,9 +41,11 @@ class InMemoryMessageBus:
 
         def unsubscribe() -> None:
             subscriber.close()
-            found = self._subscribers[message_type]
-            left = tuple(other for other in found if other is not subscriber)
-            self._subscribers[message_type] = left
+            self._subscribers[message_type] = tuple(
+                other
+                for other in self._subscribers[message_type]
+                if other is not subscriber
+            )
 
         return unsubscribe
 
@@ -72,17 +74,21 @@ class _Subscriber:
         if self._closed:
             return
         self._waiting.append(payload)
+        if len(self._waiting) == LONG_QUEUE:
+            _log.warning("%d messages wait for %r", LONG_QUEUE, self._name)
         if self._busy:
-            if len(self._waiting) == LONG_QUEUE:
-                _log.warning("%d messages wait for %r", LONG_QUEUE, self._name)
             return
         self._busy = True
-        unfinished = self._call_until_async()
-        if unfinished is None:
+        try:
+            call = self._call_until_async()
+        except KeyboardInterrupt:
+            self._busy = False
+            raise
+        if call is None:
             self._busy = False
         else:
             # The loop keeps no strong reference to a task.
-            self._task = asyncio.create_task(self._work(unfinished))
+            self._task = asyncio.create_task(self._finish(call))
 
     def close(self) -> None:
         self._closed = True
@@ -94,7 +100,6 @@ class _Subscriber:
             try:
                 result = self._handler(self._waiting.popleft())
             except KeyboardInterrupt:
-                self._busy = False
                 raise
             # A subscriber is foreign code and may raise anything.
             except BaseException:  # noqa: BLE001
@@ -104,27 +109,19 @@ class _Subscriber:
                 return result
         return None
 
-    async def _work(self, unfinished: Awaitable[Any] | None) -> None:
+    async def _finish(self, call: Awaitable[Any] | None) -> None:
+        """Await a call and those that follow, until the queue is empty."""
+        task = asyncio.current_task()
         try:
-            while unfinished is not None:
-                await self._finish(unfinished)
-                unfinished = self._call_until_async()
+            while call is not None:
+                try:
+                    await call
+                except BaseException as error:
+                    # A call may also await something that others cancel.
+                    is_ours = task is not None and task.cancelling()
+                    if is_ours or isinstance(error, KeyboardInterrupt | GeneratorExit):
+                        raise
+                    _log.exception("subscriber %r failed", self._name)
+                call = self._call_until_async()
         finally:
-            self._busy = False
-            self._task = None
-
-    async def _finish(self, call: Awaitable[Any]) -> None:
-        try:
-            await call
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            # Raised by something that the handler awaited, unless this task itself
-            # is being cancelled.
-            if task is None or task.cancelling():
-                raise
-            _log.warning("subscriber %r was cancelled", self._name)
-        except KeyboardInterrupt:
-            raise
-        # A subscriber is foreign code and may raise anything.
-        except BaseException:  # noqa: BLE001
-            _log.exception("subscriber %r failed", self._name)
+            self._busy, self._task = False, None
