@@ -96,7 +96,7 @@ def slow_guard_blocks_a_tool(desk: Desk, way: tuple[str, ...]) -> None:
     assert (status, answer["permissionDecision"]) == (0, "deny")
     assert "no verdict on PreToolUse in 12000 ms" in answer["permissionDecisionReason"]
     assert "slow" in answer["permissionDecisionReason"]
-    helper = {desk.pid(), *desk.engines()}
+    helper = {*desk.helpers()}
     desk.until(lambda: set(desk.processes()) - desk.shells() <= helper)
 
 

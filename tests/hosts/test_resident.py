@@ -7,8 +7,7 @@ which an idle helper ends is changed inside the module: ten minutes are too long
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
+import json
 import os
 import shutil
 import signal
@@ -23,7 +22,7 @@ import pytest
 
 import hookline
 from hookline.hosts.client import LENGTH_BYTES
-from tests.support.processes import children
+from hookline.hosts.resident import log
 from tests.support.resident import WHO, Desk
 
 NEEDS_A_MOMENT = (
@@ -56,7 +55,6 @@ def event_in_progress(desk: Desk) -> Iterator[subprocess.Popen[bytes]]:
         client.stdin.close()
         client.stdin = None
         desk.until((desk.project.folder / "started").exists)
-        assert desk.engines()
         yield client
 
 
@@ -67,10 +65,10 @@ def finish(desk: Desk, client: subprocess.Popen[bytes]) -> None:
     assert b'"deny"' in stdout
 
 
-def test_one_engine_answers_event_after_event(desk: Desk) -> None:
+def test_one_helper_answers_event_after_event(desk: Desk) -> None:
     desk.python_hook(WHO)
-    desk.warm_up()
-    assert {desk.reason() for _ in range(5)} == set(map(str, desk.engines()))
+    pid = desk.warm_up()
+    assert {desk.reason() for _ in range(5)} == {str(pid)}
 
 
 def test_a_worker_stays_warm(desk: Desk) -> None:
@@ -84,13 +82,15 @@ def test_a_worker_stays_warm(desk: Desk) -> None:
     assert len({desk.reason() for _ in range(5)}) == 1
 
 
-def test_each_environment_has_its_engine_and_few_are_kept(desk: Desk) -> None:
+def test_each_environment_has_its_helper_and_few_are_kept(desk: Desk) -> None:
     desk.python_hook(WHO)
-    desk.warm_up()
-    engines = {desk.reason(env={"NUMBER": str(number)}) for number in range(12)}
-    assert len(engines) == 12
-    desk.until(lambda: len(desk.engines()) <= 8)
-    assert desk.reason(env={"NUMBER": "11"}) in engines
+    pids = []
+    for number in range(10):
+        env = {"NUMBER": str(number)}
+        pids.append(desk.warm_up(env=env))
+        assert desk.reason(env=env) == str(pids[-1])
+    desk.until(lambda: len(desk.processes()) <= 8)
+    assert desk.helpers() == pids[2:]
 
 
 def test_a_change_of_hookline_replaces_the_helper(desk: Desk, tmp_path: Path) -> None:
@@ -101,25 +101,21 @@ def test_a_change_of_hookline_replaces_the_helper(desk: Desk, tmp_path: Path) ->
     desk.python_hook(WHO)
     desk.env["PYTHONPATH"] += f"{os.pathsep}{copy.parent}"
     first = desk.warm_up()
-    engine = desk.reason()
+    assert desk.reason() == str(first)
     with (copy / "errors.py").open("a") as file:
         file.write("\n")
-    assert desk.reason() != engine
-    second = desk.until(lambda: desk.pid() if desk.pid() != first else None)
+    assert desk.reason() != str(first)
     desk.until(lambda: first not in desk.processes())
-    assert desk.pid() == second
-    assert int(desk.reason()) in desk.engines()
+    assert desk.reason() == str(desk.until(desk.pid))
 
 
-def test_an_edited_module_of_a_hook_replaces_its_engine(desk: Desk) -> None:
+def test_an_edited_module_of_a_hook_replaces_the_helper(desk: Desk) -> None:
     module = desk.python_hook(WHO)
-    pid = desk.warm_up()
-    engine = int(desk.reason())
+    first = desk.warm_up()
     module.write_text(WHO + "\n")
-    assert int(desk.reason()) != engine
-    desk.until(lambda: engine not in desk.engines())
-    assert int(desk.reason()) in desk.engines()
-    assert desk.pid() == pid
+    assert desk.reason() != str(first)
+    desk.until(lambda: first not in desk.processes())
+    assert desk.reason() == str(desk.until(desk.pid))
 
 
 @pytest.mark.parametrize(
@@ -133,27 +129,40 @@ def test_what_a_hook_leaves_in_the_process_is_gone(desk: Desk, leave: str) -> No
         f"    {leave}\n"
         "    return {'decision': 'deny', 'reason': repr(found)}\n"
     )
-    desk.warm_up()
+    pid = desk.warm_up()
     assert {desk.reason() for _ in range(4)} == {desk.reason()}
     assert desk.bridge() == desk.cold()
+    desk.until(lambda: pid not in desk.processes())
 
 
-def forbid_new_privileges() -> None:
-    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+SANDBOXED = """
+import ctypes, sys
+from hookline.hosts import client
+from hookline.hosts.failsafe import Failsafe
+plain = client.rights("self")
+if sys.argv[1] == "forged":
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # no new privileges
+    assert client.rights("self") != plain
+    client.rights = lambda process: plain
+own = client.surroundings()
+place = client.Place(own)
+if sys.argv[1] == "start":
+    client._start_helper(place, own, Failsafe())
+else:
+    print(client._accepted(place, own) is not None)
+"""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot tell")
 def test_a_client_in_a_sandbox_does_not_reach_out_of_it(desk: Desk) -> None:
-    desk.python_hook(
-        "def guard(event):\n"
-        "    lines = open('/proc/self/status').read().splitlines()\n"
-        "    found = [one for one in lines if one.startswith('NoNewPrivs')]\n"
-        "    return {'decision': 'deny', 'reason': found[0]}\n"
-    )
-    pid = desk.warm_up()
-    assert desk.reason() == "NoNewPrivs:\t0"
-    assert desk.reason(preexec_fn=forbid_new_privileges) == "NoNewPrivs:\t1"
-    assert desk.pid() == pid
+    """Not even one that claims to have the rights of the helper."""
+
+    def run(word: str) -> bytes:
+        return desk.run([sys.executable, "-c", SANDBOXED, word], b"").stdout
+
+    run("start")
+    pid = desk.until(desk.pid)
+    assert [run("ask"), run("forged"), run("ask")] == [b"True\n", b"False\n", b"True\n"]
+    assert desk.helpers() == [pid]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="takes two users")
@@ -176,7 +185,7 @@ def test_another_user_is_refused_before_anything_is_read(desk: Desk) -> None:
     assert desk.pid() == pid
 
 
-def test_a_helper_that_is_killed_leaves_the_event_to_its_engine(desk: Desk) -> None:
+def test_a_helper_that_is_killed_leaves_the_event_to_the_client(desk: Desk) -> None:
     slow_guard(desk)
     with event_in_progress(desk) as client:
         pid = desk.pid()
@@ -184,17 +193,7 @@ def test_a_helper_that_is_killed_leaves_the_event_to_its_engine(desk: Desk) -> N
         os.kill(pid, signal.SIGKILL)
         finish(desk, client)
     desk.until(lambda: not desk.processes())
-    desk.bridge()
-    desk.until(lambda: desk.pid() not in {None, pid})
-
-
-def test_an_engine_that_is_killed_leaves_the_event_to_the_client(desk: Desk) -> None:
-    slow_guard(desk)
-    with event_in_progress(desk) as client:
-        (engine,) = desk.engines()
-        os.kill(engine, signal.SIGKILL)
-        finish(desk, client)
-    assert desk.pid()
+    assert desk.warm_up() != pid
 
 
 def test_a_helper_that_is_stopped_leaves_nothing_and_no_event(desk: Desk) -> None:
@@ -212,7 +211,7 @@ def test_a_helper_that_is_stopped_leaves_nothing_and_no_event(desk: Desk) -> Non
 @pytest.mark.parametrize(
     "crash", ["os._exit(3)", "os.abort()", "os.kill(os.getpid(), 9)"]
 )
-def test_a_hook_that_crashes_takes_only_its_engine_along(
+def test_a_hook_that_crashes_is_one_that_crashes_without_the_helper(
     desk: Desk, crash: str
 ) -> None:
     desk.python_hook(
@@ -222,8 +221,8 @@ def test_a_hook_that_crashes_takes_only_its_engine_along(
     )
     pid = desk.warm_up()
     assert desk.bridge(desk.event("boom")) == desk.cold(desk.event("boom"))
-    assert int(desk.reason()) in desk.engines()
-    assert desk.pid() == pid
+    desk.until(lambda: pid not in desk.processes())
+    assert str(desk.warm_up()) == desk.reason()
 
 
 @pytest.mark.parametrize(
@@ -245,8 +244,7 @@ def test_nonsense_is_refused_and_the_helper_goes_on(desk: Desk, sent: bytes) -> 
         connection.sendall(sent)
         connection.settimeout(60)
         assert connection.recv(1) == b""
-    assert int(desk.reason()) in desk.engines()
-    assert (desk.pid(), desk.log()) == (pid, "")
+    assert (desk.reason(), desk.log()) == (str(pid), "")
 
 
 def test_two_hundred_silent_clients_keep_nobody_out(desk: Desk) -> None:
@@ -256,8 +254,7 @@ def test_two_hundred_silent_clients_keep_nobody_out(desk: Desk) -> None:
         for _ in range(200):
             stack.enter_context(connect(desk))
         desk.reason()
-    assert int(desk.reason()) in desk.engines()
-    assert (desk.pid(), desk.log()) == (pid, "")
+    assert (desk.reason(), desk.log()) == (str(pid), "")
 
 
 def test_many_clients_at_once_are_all_answered(desk: Desk) -> None:
@@ -283,63 +280,48 @@ def test_nested_hooks_stop_at_the_limit(desk: Desk) -> None:
     assert (desk.project.folder / "count").read_text() == counted
 
 
-FRONT = """
-import fcntl, os, sys, time
-from hookline.hosts import client, resident, resident_engine
-resident.IDLE_S = resident_engine.IDLE_S = 0.5
-os.makedirs(client.folder(), 0o700)
-place = client.Place(client.folder())
-lock = client._take_lock(place)
-resident.main(time.time_ns(), lock, place.folder, place.socket)
+STARTER = """
+from hookline.hosts import client, resident
+from hookline.hosts.failsafe import Failsafe
+resident.IDLE_S, resident._LOOK_S = {}, 0.1
+own = client.surroundings()
+client._start_helper(client.Place(own), own, Failsafe())
 """
 
 
-def test_an_idle_helper_ends(desk: Desk) -> None:
+@pytest.mark.parametrize("idle_s", [0.5, 600])
+def test_a_helper_that_is_idle_or_whose_folder_is_gone_ends(
+    desk: Desk, idle_s: float
+) -> None:
     """Ends after 10 idle minutes (here after half a second)."""
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", FRONT], env=desk.env, start_new_session=False
-    ) as helper:
-        desk.until(desk.pid)
-        assert helper.wait(60) == 0
-    assert desk.log() == ""
-    assert not any(path.is_socket() for path in desk.files.iterdir())
-
-
-def test_a_helper_whose_folder_is_gone_ends(desk: Desk) -> None:
-    script = FRONT.replace("= 0.5", "= 600").replace("place =", LOOK + "place =")
-    with subprocess.Popen([sys.executable, "-P", "-c", script], env=desk.env) as helper:
+    source = STARTER.format(idle_s)
+    desk.run([sys.executable, "-P", "-c", source], b"")
+    if idle_s == 600:
         desk.until(desk.pid)
         shutil.rmtree(desk.files)
-        assert helper.wait(60) == 0
-
-
-LOOK = "resident._LOOK_S = 0.1\n"
+    desk.until(lambda: not desk.processes())
+    assert desk.log() == ""
+    assert not desk.files.exists() or not [*desk.files.iterdir()]
 
 
 def test_idle_minutes_are_ten() -> None:
-    from hookline.hosts import resident, resident_engine
+    from hookline.hosts import resident
 
-    assert resident.IDLE_S == resident_engine.IDLE_S == 600
+    assert resident.IDLE_S == 600
 
 
 def test_a_second_helper_is_not_started_beside_a_lock(desk: Desk) -> None:
     pid = desk.warm_up()
-    lock = next(desk.files.glob("*.lock"))
     desk.socket().rename(desk.files / "away")
     assert desk.bridge() == desk.cold()
-    with lock.open() as file, pytest.raises(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert [pid for pid in desk.processes() if os.getsid(pid) == pid] == [pid]
-    (desk.files / "away").rename(desk.files / lock.stem)
-    assert desk.pid() == pid
+    assert desk.processes() == [pid]
 
 
 def test_a_helper_that_cannot_start_is_not_tried_at_every_event(desk: Desk) -> None:
     desk.env["PYTHONPATH"] = str(desk.runtime)
-    desk.bridge()
-    desk.until(desk.pid)
+    desk.start_helper()
+    (lock,) = desk.locks()
     desk.stop()
-    lock = next(desk.files.glob("*.lock"))
     lock.write_text("starting")
     desk.bridge()
     assert desk.processes() == []
@@ -353,9 +335,8 @@ def test_the_helper_has_no_descriptor_of_the_host(desk: Desk, tmp_path: Path) ->
         desk.bridge(pass_fds=[secret.fileno()])
         pid = desk.until(desk.pid)
         desk.bridge(pass_fds=[secret.fileno()])
-        for process in (pid, *children(pid)):
-            open_files = {fd.readlink() for fd in Path(f"/proc/{process}/fd").iterdir()}
-            assert tmp_path / "secret" not in open_files
+        open_files = {fd.readlink() for fd in Path(f"/proc/{pid}/fd").iterdir()}
+        assert tmp_path / "secret" not in open_files
         streams = {Path(f"/proc/{pid}/fd/{fd}").readlink() for fd in range(3)}
     assert streams == {Path(os.devnull)}
     assert os.getsid(pid) == pid
@@ -366,8 +347,7 @@ def test_status_and_stop(desk: Desk) -> None:
     pid = desk.warm_up()
     shown = desk.bridge(b"", "--status")[1].decode()
     assert f"is running: process {pid}, since" in shown
-    (log,) = desk.files.glob("*.log")
-    assert f"its errors are in {log}\n" in shown
+    assert f"its errors are in {desk.files}/errors.log\n" in shown
     assert desk.bridge(b"", "--stop")[1].endswith(b"it has been stopped\n")
     assert desk.processes() == []
     assert desk.bridge(b"", "--status")[1] == b"the resident helper is not running\n"
@@ -382,9 +362,25 @@ def test_a_hook_gets_the_file_for_variables_that_claude_code_names(
     hook = {"type": "command", "dialect": "claude", "command": command}
     policy = {"envPolicy": "clean"} if clean else {}
     desk.user_settings({**hook, **policy}, event="SessionStart")
-    desk.warm_up()
     for number in range(2):
         file = tmp_path / f"{number}.sh"
         event = desk.event(hook_event_name="SessionStart", source="startup")
         desk.bridge(event, env={"CLAUDE_ENV_FILE": str(file)})
         assert file.read_text() == "export A=1\n"
+    assert len(desk.until(desk.helpers)) == 1
+
+
+def test_every_entry_of_the_log_is_one_object_on_a_line(tmp_path: Path) -> None:
+    """JSON logs of every command that runs for long, one object a line."""
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for text in ("Traceback\n  two lines", "\udc80\u2028\x00", "x" * 100_000 + "end"):
+        log(folder, text)
+    os.close(folder)
+    lines = (tmp_path / "errors.log").read_bytes().splitlines()
+    objects = [json.loads(line) for line in lines]
+    assert [entry["message"][:11] for entry in objects] == [
+        *("Traceback\n ", "\\udc80\u2028\x00", "xxxxxxxxxxx"),
+    ]
+    assert objects[2]["message"].endswith("xend")
+    assert all(len(line) < 10_000 for line in lines)
+    assert {entry["process"] for entry in objects} == {os.getpid()}

@@ -110,13 +110,15 @@ def compare(
     desk: Desk, *sent: bytes, times: int = 1, **more: Any
 ) -> tuple[int, bytes, bytes]:
     """Have events answered by the helper and, at the same time, without it."""
+    if more:
+        desk.start_helper(**more)
     for event in sent or events(desk):
         with ThreadPoolExecutor(1) as pool:
             cold = pool.submit(desk.cold, event, **more)
             warm = [desk.bridge(event, **more) for _ in range(times)]
         assert warm == [cold.result()] * times, event[:200]
     # The helper took part, or there is nothing to compare.
-    assert desk.engines()
+    assert desk.helpers()
     return cold.result()
 
 
@@ -356,4 +358,4 @@ def test_recorded_answers_of_every_host_are_the_same_with_the_helper(
             )
             with subtests.test(f"{table.stem} {name}, {verdict}"):
                 assert answer_as_data(ended) == recorded
-    assert desk.engines()
+    assert desk.helpers()

@@ -66,7 +66,7 @@ def test_guard_of_a_session_whose_folder_was_replaced_holds(
         with subtests.test(name):
             answer = bridge(desk, outside, attack, *words, **sent)
             assert "the guard says no" in answer
-    assert bool(desk.engines()) is is_warm
+    assert bool(desk.helpers()) is is_warm
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A project, a user's own runtime folder, and the resident helper that serves it."""
+"""A project, a user's own runtime folder, and the resident helpers that serve it."""
 
 from __future__ import annotations
 
@@ -109,16 +109,17 @@ class Desk:
         """The same without the helper."""
         return self.bridge(event, "--no-resident", "claude", **more)
 
-    def start_helper(self) -> None:
-        """Have the helper started, with an event that runs no hook."""
-        self.bridge(self.event(hook_event_name="Notification", message="x"))
-        self.until(self.pid)
+    def start_helper(self, event: bytes | None = None, **more: Any) -> int:
+        """Have a helper started, with an event that runs no hook: its process id."""
+        notification = self.event(hook_event_name="Notification", message="x")
+        self.bridge(event or notification, **more)
+        self.until(lambda: "starting" not in [one.read_text() for one in self.locks()])
+        return self.until(self.pid)
 
-    def warm_up(self) -> int:
-        """Have the helper started and an engine loaded: the helper's process id."""
-        self.bridge()
-        pid = self.until(self.pid)
-        self.bridge()
+    def warm_up(self, **more: Any) -> int:
+        """Have a helper started and an event answered by it: its process id."""
+        pid = self.start_helper(self.event(), **more)
+        self.bridge(**more)
         return pid
 
     def reason(self, event: bytes | None = None, **more: Any) -> str:
@@ -129,16 +130,24 @@ class Desk:
         assert isinstance(reason, str)
         return reason
 
+    def locks(self) -> list[Path]:
+        """A file for each helper, that of the newest last."""
+        locks = [(path.stat().st_mtime, path) for path in self.files.glob("*.lock")]
+        return [path for _, path in sorted(locks)]
+
+    def helpers(self) -> list[int]:
+        """The process ids of the helpers that listen, that of the newest last."""
+        texts = [lock.read_text().strip() for lock in self.locks()]
+        pids = [int(text) for text in texts if text.isdecimal()]
+        return [pid for pid in pids if is_running(pid)]
+
     def pid(self) -> int | None:
-        """The process id of the helper that listens."""
-        try:
-            return int(self.socket().with_suffix(".lock").read_text())
-        except (OSError, StopIteration, ValueError):
-            return None
+        """The process id of the newest helper that listens."""
+        return next(reversed(self.helpers()), None)
 
     def socket(self) -> Path:
-        """Where the helper listens."""
-        return next(path for path in self.files.iterdir() if path.is_socket())
+        """Where the newest helper listens."""
+        return self.locks()[-1].with_suffix("")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """End the helper with a signal, and wait for it: its process id."""
@@ -147,10 +156,6 @@ class Desk:
         os.kill(pid, number)
         self.until(lambda: not self.processes())
         return pid
-
-    def engines(self) -> list[int]:
-        pid = self.pid()
-        return children(pid) if pid else []
 
     def log(self) -> str:
         return "".join(path.read_text() for path in self.files.glob("*.log"))
@@ -184,7 +189,17 @@ class Desk:
         return pids
 
     def close(self) -> None:
-        """End the helper; nothing may be left."""
-        if (pid := self.pid()) is not None:
-            os.kill(pid, signal.SIGTERM)
+        """End the helpers; nothing may be left."""
+        if self.files.exists():
+            self.bridge(b"", "--stop")
         self.until(lambda: not self.processes())
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except OSError:
+        return False

@@ -106,8 +106,8 @@ async def _answer(options: Options, stdin: bytes) -> Reply:
 if sys.platform == "linux":
 
     def _show_helpers(*, stop: bool) -> int:
-        from hookline.hosts.resident_files import running
-        from hookline.hosts.resident_files import stop as stop_helper
+        from hookline.hosts.resident import running
+        from hookline.hosts.resident import stop as stop_helper
 
         helpers = list(running())
         if not helpers:
@@ -118,9 +118,8 @@ if sys.platform == "linux":
                 f"the resident helper is running: process {helper.pid}, since {since}"
             )
             print(f"its errors are in {helper.log}")
-            if stop and not stop_helper(helper):
-                raise HooklineError(f"process {helper.pid} does not end")
             if stop:
+                stop_helper(helper)
                 print("it has been stopped")
         return 0
 

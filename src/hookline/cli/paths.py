@@ -171,14 +171,11 @@ def _of_user() -> Iterator[_Row]:
             yield _USER, about, f"{state}/{name}"
     yield _USER, "state of recipes", absolute(project_folder("").parent)
     if sys.platform == "linux":
-        from hookline.hosts.client import folder
+        from hookline.hosts.client import LOG, folder
 
         yield _USER, "resident helper", folder()
-        with suppress(OSError):
-            # Each installation has one, also those that are long gone.
-            files = Path(folder()).glob("*.log")
-            logs = sorted(file for file in files if file.stat().st_size)
-            yield from ((_USER, "its log", str(log)) for log in logs)
+        if os.path.exists(log := f"{folder()}/{LOG}"):  # noqa: PTH110 - a string
+            yield _USER, "its log", log
 
 
 def _measured(scope: str, what: str, path: str) -> Found:

@@ -3,10 +3,14 @@
 This runs at every step of a coding agent, so it loads next to nothing: only ``os``,
 ``sys`` and ``_socket``, no ``from __future__`` either.
 
-The helper is asked in three steps, and each may fail: what the hooks depend on (the
-environment, the directory, the umask, the module path) goes out, the helper accepts it,
-the event goes out. Until then nothing has run, so that a helper that hangs costs
-seconds and no event is handled twice. Whatever fails, the command line answers.
+There is a helper for each set of surroundings: everything that decides what hooks see
+and do, beside the event (``surroundings``). The client finds it by a socket that is
+named after them. Where nobody listens, the client forks one, which so inherits them,
+and answers this one event by itself.
+
+The helper compares the surroundings and accepts; then the event goes out. Until then
+nothing has run, so that a helper that hangs costs seconds and no event is handled
+twice. Whatever fails, the command line answers.
 
 Nothing is sent to a process of another user. The folder of the socket is ours alone,
 and the kernel says who listens.
@@ -27,36 +31,39 @@ except ImportError:  # a Python without sockets
 
 SWITCH = "HOOKLINE_NO_RESIDENT"
 ACCEPT_S = 2.0
-"""How long the helper may take for each of its two acknowledgements."""
-HANDED_OVER, ACCEPTED = b"H", b"A"
+"""How long the helper may take to accept a client."""
+ACCEPTED = b"A"
 LENGTH_BYTES = 8
+_OF_ONE_CALL = b"CLAUDE_ENV_FILE"
+"""A variable that a host sets anew for each call of a hook.
+
+No helper has it, and none is asked for a call that has it.
+"""
+_RIGHTS = (b"Uid", b"Gid", b"Groups", b"NoNewPrivs", b"Seccomp", b"Cap")
+_NAMESPACES = ("mnt", "user", "pid", "net")
 _LONGEST_S = 86_400.0
 _PRIME = (1 << 61) - 1
 _PATH_BYTES = 100
 """A socket's name has to fit into 108 bytes."""
 _RETRY_S = 10.0
 _STARTING = b"starting"
-_BOOT = """\
-import os, sys, time
-began, lock = time.time_ns(), int(sys.argv[1])
-for fd in map(int, os.listdir("/dev/fd")):
-    if fd > 2 and fd != lock:
-        try:
-            os.close(fd)
-        except OSError:
-            pass
-from hookline.hosts.resident import main
-main(began, lock, *sys.argv[2:])
-"""
+LOG = "errors.log"
+"""Of all helpers, in the folder of their sockets."""
 
 
 class Place:
-    """The folder of the helper's files, and its names there."""
+    """The folder of the helpers' files, and the names of one helper's there."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder, self.fd = folder, private_folder(folder)
-        name = f"{int.from_bytes(identity()) % _PRIME:016x}"
-        self.socket, self.lock, self.log = name, f"{name}.lock", f"{name}.log"
+    def __init__(self, surroundings: bytes) -> None:
+        self.folder = folder()
+        try:
+            self.fd = private_folder(self.folder)
+        except FileNotFoundError:
+            os.mkdir(self.folder, 0o700)  # noqa: PTH102
+            self.fd = private_folder(self.folder)
+        # The helper compares all of the surroundings: the name need not be unique.
+        self.socket = f"{int.from_bytes(surroundings) % _PRIME:016x}"
+        self.lock = f"{self.socket}.lock"
 
     def address(self) -> str:
         """The path of the socket, in a form that is short enough."""
@@ -65,39 +72,23 @@ class Place:
             return path
         return f"/proc/self/fd/{self.fd}/{self.socket}"
 
-
-def private_folder(path: str) -> int:
-    """Open a folder; raises ``OSError`` if anybody else could change it."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    found = os.fstat(fd)
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        os.close(fd)
-        raise PermissionError(f"{path} is not a private folder of this user")
-    return fd
-
-
-def identity() -> bytes:
-    """What two processes that load the same code in the same way have in common."""
-    flags = sys.flags
-    # Without the option the first entry is the script's folder, or the current one.
-    path = sys.path if flags.safe_path else sys.path[1:]
-    facts = (
-        *(sys.executable, sys.version, os.path.dirname(__file__), path),  # noqa: PTH120
-        *(flags.isolated, flags.ignore_environment, flags.no_site, flags.no_user_site),
-        *(flags.optimize, flags.utf8_mode, flags.dev_mode, flags.bytes_warning),
-        *(flags.hash_randomization, flags.dont_write_bytecode, sys.warnoptions),
-    )
-    return repr(facts).encode("utf-8", "backslashreplace")
+    def clear(self) -> None:
+        """Leave the helper its files under no name: it ends, and another may start."""
+        for name in (self.socket, self.lock):
+            try:
+                os.unlink(name, dir_fd=self.fd)
+            except FileNotFoundError:
+                pass
 
 
 def folder() -> str:
-    """Where the helper's files are: the runtime directory, else one of our own."""
+    """Where the helpers' files are: the runtime directory, else one of our own."""
     uid = os.getuid()
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/"):
         try:
-            found = os.stat(runtime)  # noqa: PTH116
-            if found.st_uid == uid and not found.st_mode & 0o022:
+            status = os.stat(runtime)  # noqa: PTH116
+            if status.st_uid == uid and not status.st_mode & 0o022:
                 return f"{runtime}/hookline"
         except OSError:
             pass
@@ -105,84 +96,108 @@ def folder() -> str:
     return f"{temporary if temporary[:1] == '/' else '/tmp'}/hookline-{uid}"  # noqa: S108
 
 
-def peer_uid(connection: "_socket.socket") -> int:
-    """The user at the other end; raises ``OSError`` where the kernel cannot say."""
-    # pid, uid, gid
-    facts = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    return int.from_bytes(facts[4:8], sys.byteorder)
+def private_folder(path: str) -> int:
+    """Open a folder; raises ``OSError`` if anybody else could change it."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    status = os.fstat(fd)
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        os.close(fd)
+        raise PermissionError(f"{path} is not a private folder of this user")
+    return fd
 
 
 def surroundings() -> bytes:
-    """What hooks depend on beside the event; raises ``OSError`` without a directory."""
+    """What decides, beside the event, what hooks see and may do in this process.
+
+    Raises ``OSError`` where that cannot be told, as in a directory that is gone.
+    """
     mask = os.umask(0o077)
     os.umask(mask)
     cwd = os.getcwdb()  # noqa: PTH109 - no pathlib here
-    here = os.stat(cwd)  # noqa: PTH116
-    path = list(map(os.fsencode, sys.path))
+    status = os.stat(cwd)  # noqa: PTH116
+    # Which code is loaded, and how.
+    code = sys.executable, sys.version, __file__, sys.path, tuple(sys.flags)
+    environment = os.environb.items()
     return b"\0".join(
         (
-            *(identity(), cwd, b"%d %d" % (here.st_dev, here.st_ino)),
-            *(b"%d" % mask, b"%d" % len(path), *path),
-            *(name + b"=" + value for name, value in os.environb.items()),
+            repr((*code, sys.warnoptions)).encode("utf-8", "backslashreplace"),
+            *(cwd, b"%d %d %d" % (status.st_dev, status.st_ino, mask)),
+            rights("self"),
+            *(b"%b=%b" % pair for pair in environment if pair[0] != _OF_ONE_CALL),
         )
     )
 
 
+def rights(process: str) -> bytes:
+    """What the kernel lets a process do; raises ``OSError`` where it is not told.
+
+    Two processes of one user may differ in it: one of them is in a sandbox.
+    """
+    with open(f"/proc/{process}/status", "rb") as file:  # noqa: PTH123
+        lines = [line for line in file if line.startswith(_RIGHTS)]
+    with open(f"/proc/{process}/limits", "rb") as file:  # noqa: PTH123
+        lines.append(file.read())
+    links = [os.readlink(f"/proc/{process}/ns/{name}") for name in _NAMESPACES]  # noqa: PTH115
+    return b"".join(lines) + " ".join(links).encode()
+
+
+def peer(connection: "_socket.socket") -> tuple[int, int]:
+    """Process and user at the other end; ``OSError`` if the kernel cannot say."""
+    # pid, uid, gid
+    facts = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    pid, uid = (int.from_bytes(facts[at : at + 4], sys.byteorder) for at in (0, 4))
+    return pid, uid
+
+
 def ask(failsafe: Failsafe) -> None:
     """Answer through the helper and exit; return if the command line has to answer."""
-    if not _can_ask(failsafe.words):
+    words = failsafe.words
+    # A closed stream's number would be taken by the connection.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if (
+        not 1 <= len(words) <= 2
+        or any(word[:1] == "-" for word in words)
+        or os.environ.get(SWITCH, "0") not in {"", "0"}
+        or "HOOKLINE_DEPTH" in os.environ  # a hook: its environment is of one event
+        or None in streams
+        or not hasattr(_socket, "AF_UNIX")
+        or (os.getuid(), os.getgid()) != (os.geteuid(), os.getegid())
+    ):
         return
     try:
-        place = Place(folder())
+        own = surroundings()
+        place = Place(own)
     except OSError:
-        _start_helper()
         return
     try:
-        connection = _accepted(place)
+        connection = None
+        if _OF_ONE_CALL not in os.environb:
+            connection = _accepted(place, own)
         if connection is not None:
             _answer_and_exit(connection, failsafe)
+        else:
+            _start_helper(place, own, failsafe)
+    except OSError:
+        pass
     finally:
         os.close(place.fd)
 
 
-def _can_ask(arguments: list[str]) -> bool:
-    is_event = 1 <= len(arguments) <= 2 and not any(w[:1] == "-" for w in arguments)
-    if not is_event or os.environ.get(SWITCH, "0") not in {"", "0"}:
-        return False
-    # A closed stream's number would be taken by the connection.
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    return None not in streams and hasattr(_socket, "AF_UNIX") and _is_plain_user()
-
-
-def _is_plain_user() -> bool:
-    return os.getuid() == os.geteuid() and os.getgid() == os.getegid()
-
-
-def _accepted(place: Place) -> "_socket.socket | None":
+def _accepted(place: Place, own: bytes) -> "_socket.socket | None":
     """Connect and wait until the event may be sent; None if that fails."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(ACCEPT_S)
     try:
         connection.connect(place.address())
-        if peer_uid(connection) != os.getuid():
+        if peer(connection)[1] != os.getuid():
             return None
-        given = surroundings()
-        connection.sendall(len(given).to_bytes(LENGTH_BYTES) + given)
-        handed_over = connection.recv(1) == HANDED_OVER
-    except TimeoutError:
-        _replace_helper(place)
-        return None
-    except BlockingIOError:  # too many wait already
-        return None
-    except OSError:
-        handed_over = False
-    if not handed_over:
-        _start_helper()
-        return None
-    try:
+        connection.sendall(len(own).to_bytes(LENGTH_BYTES) + own)
         return connection if connection.recv(1) == ACCEPTED else None
+    except TimeoutError:
+        place.clear()
     except OSError:
-        return None
+        pass
+    return None
 
 
 def _answer_and_exit(connection: "_socket.socket", failsafe: Failsafe) -> None:
@@ -193,15 +208,15 @@ def _answer_and_exit(connection: "_socket.socket", failsafe: Failsafe) -> None:
         failsafe.allow(_LONGEST_S)  # the helper knows how long hooks may take
     host, name = (*failsafe.words, "")[:2]
     try:
-        found = _exchange(connection, [host, name, str(failsafe.deadline_ms)], event)
+        answer = _exchange(connection, [host, name, str(failsafe.deadline_ms)], event)
     except OSError:
-        found = None
-    if found is None:
+        answer = None
+    if answer is None:
         from io import BytesIO, TextIOWrapper
 
         sys.stdin = TextIOWrapper(BytesIO(event))
         return
-    status, stdout, stderr = found
+    status, stdout, stderr = answer
     failsafe.claim()
     try:
         _write(1, stdout)
@@ -225,9 +240,9 @@ def _exchange(
     words = b"\0".join(map(os.fsencode, arguments))
     connection.settimeout(None)
     connection.sendall(
-        len(words).to_bytes(LENGTH_BYTES) + len(event).to_bytes(LENGTH_BYTES) + words
+        len(words).to_bytes(LENGTH_BYTES) + words + len(event).to_bytes(LENGTH_BYTES)
     )
-    if event:  # else the engine may have answered and gone already
+    if event:  # else the helper may have answered already, and gone
         connection.sendall(event)
     pieces = []
     while piece := connection.recv(1 << 20):
@@ -235,89 +250,64 @@ def _exchange(
     return parse_answer(b"".join(pieces))
 
 
-def parse_answer(whole: bytes) -> tuple[int, bytes, bytes] | None:
+def parse_answer(answer: bytes) -> tuple[int, bytes, bytes] | None:
     """Status, stdout and stderr; None where the end is missing."""
     start = 1 + 2 * LENGTH_BYTES
-    if len(whole) < start:
+    if len(answer) < start:
         return None
-    end = start + int.from_bytes(whole[1 : 1 + LENGTH_BYTES])
-    last = end + int.from_bytes(whole[1 + LENGTH_BYTES : start])
-    if len(whole) != last:
+    middle = start + int.from_bytes(answer[1 : 1 + LENGTH_BYTES])
+    end = middle + int.from_bytes(answer[1 + LENGTH_BYTES : start])
+    if len(answer) != end:
         return None
-    return whole[0], whole[start:end], whole[end:]
+    return answer[0], answer[start:middle], answer[middle:]
 
 
 def _write(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    unwritten = memoryview(data)
+    while unwritten:
+        unwritten = unwritten[os.write(fd, unwritten) :]
 
 
-def _replace_helper(place: Place) -> None:
-    """The helper hangs: leave it its files under no name, and start another."""
-    for name in (place.socket, place.lock):
-        try:
-            os.unlink(name, dir_fd=place.fd)
-        except OSError:
-            pass
-    _start_helper()
-
-
-def _start_helper() -> None:
-    """Start a helper in the background, unless one is being started."""
-    from hookline.plan import current_depth
-
-    if current_depth():
-        return  # the limit that marks a hook would be one of the helper's for good
-    try:
-        os.mkdir(folder(), 0o700)  # noqa: PTH102
-    except OSError:
-        pass
-    try:
-        place = Place(folder())
-        lock = _take_lock(place)
-        if lock is not None:
-            _spawn(place, lock)
-    except OSError:
-        pass
-
-
-def _take_lock(place: Place) -> int | None:
+def _start_helper(place: Place, own: bytes, failsafe: Failsafe) -> None:
+    """Fork a helper, unless there is one or one is being started."""
     import fcntl
     import time
+    import warnings
+    from contextlib import suppress
 
+    began_ns = time.time_ns()
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     lock = os.open(place.lock, flags, 0o600, dir_fd=place.fd)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return None
-    # The helper writes its process id as soon as it listens: one that failed to start
-    # is not started again at every event.
-    failed = os.read(lock, len(_STARTING)) == _STARTING
-    if failed and abs(time.time() - os.fstat(lock).st_mtime) < _RETRY_S:
-        os.close(lock)
-        return None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, _STARTING, 0)
-    return lock
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by the helper
+        # The helper writes its process id as soon as it listens: one that failed to
+        # start is not started again at every event.
+        failed = os.read(lock, len(_STARTING)) == _STARTING
+        if failed and abs(time.time() - os.fstat(lock).st_mtime) < _RETRY_S:
+            return
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, _STARTING, 0)
+        with warnings.catch_warnings():
+            # About threads: the one of failsafe holds no lock, and is not in the fork.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            if os.fork():
+                return
+        try:
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+                if fd > 2 and fd not in (lock, place.fd):
+                    with suppress(OSError):  # the one that listed them
+                        os.close(fd)
+            os.environb.pop(_OF_ONE_CALL, None)
+            failsafe.disarm()
 
+            from .resident import main
 
-def _spawn(place: Place, lock: int) -> None:
-    import subprocess
-
-    # What an interpreter was started with is known to this function alone.
-    own_options = subprocess._args_from_interpreter_flags  # type: ignore[attr-defined] # noqa: SLF001
-    words = (str(lock), place.folder, place.socket)
-    os.set_inheritable(lock, True)
-    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0o600) for fd in range(3)]
-    try:
-        os.posix_spawn(
-            sys.executable,
-            [sys.executable, *own_options(), "-P", "-c", _BOOT, *words],
-            os.environ,
-            file_actions=null,
-        )
+            main(place, lock, own, began_ns)
+        finally:
+            os._exit(1)
     finally:
         os.close(lock)

@@ -72,6 +72,10 @@ class Failsafe:
         if getsignal(SIGTERM) == SIG_DFL:
             signal(SIGTERM, lambda *_: self.end("ended by SIGTERM"))
 
+    def disarm(self) -> None:
+        """In a fork of this process, which answers many events."""
+        self._started = 0.0
+
     def allow(self, seconds: float) -> None:
         """Set how long this process may take in all."""
         if not self._started:

@@ -1,13 +1,12 @@
-"""The resident helper: one process per user that has Hookline loaded.
+"""The resident helper: a process that answers the events of one set of surroundings.
 
-The *front* accepts connections and does nothing else: one thread, no event loop, so
-that it can fork. For each set of surroundings (environment, directory, umask, limits,
-module path) it forks an *engine* that takes them over and answers the events that
-come from there. So hooks see what they would see without the helper, and one that
-crashes takes only its own engine along.
+The client that found none has forked it (``client.py``), so hooks see in it what they
+would see without it. It keeps configs, warm workers and imported modules from one event
+to the next. It ends after ten idle minutes, where a file that it has loaded has
+changed, where a hook has changed the surroundings for the next one, and where its
+socket has another owner or none: then a client starts the next helper.
 
-What the front cannot take over, or where it may be out of date, it refuses: the client
-then answers by itself.
+The lock is held for as long as the helper lives, and has its process id.
 """
 
 from __future__ import annotations
@@ -16,353 +15,362 @@ import sys
 
 assert sys.platform == "linux", "the resident helper runs on Linux only"
 
-import gc
+import asyncio
+import fcntl
+import json
 import os
-import selectors
+import select
 import signal
 import socket
+import stat
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
-from importlib import import_module
-from types import TracebackType
 from typing import NoReturn
 
-from .client import HANDED_OVER, LENGTH_BYTES, Place, identity, peer_uid
-from .resident_engine import LoadedFiles, run_engine
-from .resident_files import Log
-from .surroundings import Surroundings, limits_of
+from msgspec import Struct
+
+from hookline._internal.log import silent_log
+from hookline.execute.watchdog import watcher
+
+from .bridge import Bridge
+from .client import (
+    ACCEPTED,
+    LENGTH_BYTES,
+    LOG,
+    Place,
+    folder,
+    peer,
+    private_folder,
+    rights,
+    surroundings,
+)
+from .failsafe import MAX_EVENT_BYTES
 
 IDLE_S = 600.0
-_MAX_ENGINES = 8
-_MAX_PROCESSES = 24
-"""Engines that still answer their last events count here too."""
-_MAX_PENDING = 128
-_MAX_BYTES = 8 << 20
+MOST_HELPERS = 8
+"""Of one user: a new one ends those that have not been asked for longest."""
+_LOOK_S = 5.0
+"""How often an idle helper looks whether it is still wanted."""
+_MOST_CLIENTS = 128
+_MAX_SURROUNDINGS = 8 << 20
+_MAX_WORDS = 64 << 10
 _READ_S = 2.0
+_SEND_S = 60.0
+"""How long a client may take to read its answer."""
 _STOP_S = 5.0
-_LOOK_S = 60.0
-"""How often an idle helper looks whether its socket is still there."""
-_PRELOADED = (
-    *(
-        "agent.session",
-        "config",
-        "engine.system",
-        "hosts.registry",
-        "settings.watch",
-    ),
-    *("execute.command", "execute.python", "execute.rule", "execute.standby"),
-    *("execute.worker", "journal.record", "trust.gate", "trust.records"),
-)
+_HANG_S = 120
+"""How long a Python hook may hold up all others before the helper is killed."""
+_LOG_BYTES = 256 << 10
+_ENTRY_CHARACTERS = 8000
+_TICK_NS = 10_000_000
+"""The times of files lag behind the clock by this much at most."""
 
 
-class LastWords:
-    """Ends the process after its work, whatever happens; errors go to the log."""
+class Helper:
+    """Accepts clients and answers them."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        _where: TracebackType | None,
-    ) -> NoReturn:
-        if kind is not None:
-            self._log.write("".join(traceback.format_exception(error)))
-        os._exit(kind is not None)
-
-
-class Engine:
-    """The front's end of a process that answers events."""
-
-    def __init__(self, pid: int, control: socket.socket) -> None:
-        self.pid, self.control = pid, control
-
-    def hand_over(self, connection: socket.socket) -> None:
-        """Give it a client; raises ``OSError`` if it is gone or has too many."""
-        socket.send_fds(self.control, [b"."], [connection.fileno()])
-
-
-class Pending:
-    """A client whose surroundings are not complete yet."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.since = time.monotonic()
-        self._data = bytearray()
-
-    def receive(self) -> bytes | None:
-        """The surroundings once they are there; raises ``OSError`` at a bad end."""
-        # Never more than they are: what follows is for the engine.
-        piece = self.connection.recv(self._wanted() - len(self._data))
-        if not piece:
-            raise ConnectionResetError
-        self._data += piece
-        if len(self._data) < self._wanted():
-            return None
-        return bytes(self._data[LENGTH_BYTES:])
-
-    def _wanted(self) -> int:
-        if len(self._data) < LENGTH_BYTES:
-            return LENGTH_BYTES
-        length = int.from_bytes(self._data[:LENGTH_BYTES])
-        if not 0 < length <= _MAX_BYTES:
-            raise ConnectionResetError
-        return LENGTH_BYTES + length
-
-
-class Front:
-    """Accepts clients and hands them to engines."""
-
-    def __init__(self, place: Place, lock: int, log: Log, files: LoadedFiles) -> None:
-        self._place, self._lock, self._log, self._files = place, lock, log, files
-        self._engines: dict[bytes, Engine] = {}
-        self._pids: set[int] = set()
-        self._pending: dict[socket.socket, Pending] = {}
+    def __init__(self, place: Place, own: bytes, files: LoadedFiles) -> None:
+        self._place, self._own, self._files = place, own, files
+        self._loop = asyncio.get_running_loop()
+        self._bridge = Bridge(one_shot=False)
+        self._clients: set[asyncio.Task[None]] = set()
+        self._retired = asyncio.Event()
         self._used = time.monotonic()
-        self._serving, self._stop_requested, self._stop_by = True, False, 0.0
-        self._look_requested = False
-        self._wake, self._wake_end = socket.socketpair()
-        self._wake_end.setblocking(False)
-        self._listener = self._listen()
-        self._socket_id = self._socket_on_disk()
-        self._selector = selectors.DefaultSelector()
-        self._watch(self._listener, self._accept)
-        self._watch(self._wake, self._woken)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
-
-    def _listen(self) -> socket.socket:
+        self._rights = rights("self")
         with suppress(FileNotFoundError):
-            os.unlink(self._place.socket, dir_fd=self._place.fd)
-        listener = socket.socket(socket.AF_UNIX)
-        os.umask(0o177)
-        listener.bind(self._place.address())
-        listener.listen(256)
-        listener.setblocking(False)
-        return listener
+            os.unlink(place.socket, dir_fd=place.fd)
+        self._listener = socket.socket(socket.AF_UNIX)
+        mask = os.umask(0o177)
+        self._listener.bind(place.address())
+        os.umask(mask)
+        self._listener.listen(256)
+        self._listener.setblocking(False)
+        self._socket_id = self._socket_on_disk()
 
-    def _watch(self, source: socket.socket, call: Callable[[], None]) -> None:
-        source.setblocking(False)
-        self._selector.register(source, selectors.EVENT_READ, call)
-
-    def _forget(self, source: socket.socket) -> None:
-        with suppress(KeyError, ValueError):
-            self._selector.unregister(source)
-        source.close()
-
-    def run(self) -> None:
-        """Serve until there is nothing to do."""
+    async def run(self) -> None:
+        """Answer until the helper is not wanted any more."""
+        loop = self._loop
+        loop.set_exception_handler(
+            lambda _, context: log(self._place.fd, repr(context))
+        )
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._request_stop)
-        signal.signal(signal.SIGHUP, self._request_look)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self._wake_end.fileno(), warn_on_full_buffer=False)
-        while self._serving or self._pids:
-            for key, _ in self._selector.select(self._timeout()):
-                key.data()
-            self._tidy()
-
-    def _timeout(self) -> float | None:
-        if self._pending or self._stop_by:
-            return 0.1
-        if not self._serving:
-            return None  # engines end: a signal says so
-        return min(max(0.0, self._used + IDLE_S - time.monotonic()), _LOOK_S)
-
-    def _tidy(self) -> None:
-        now = time.monotonic()
-        for pending in list(self._pending.values()):
-            if now - pending.since > _READ_S:
-                self._drop(pending.connection)
-        if self._serving and (now - self._used >= IDLE_S or not self._is_current()):
-            self._drain()
-        if self._look_requested:
-            self._look_requested = False
-            self._signal_engines(signal.SIGHUP)
-        if self._stop_requested and not self._stop_by:
-            self._stop()
-        if self._stop_by and now > self._stop_by:
-            self._signal_engines(signal.SIGKILL)
-        self._reap()
-
-    def _reap(self) -> None:
-        for pid in list(self._pids):
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                self._pids.discard(pid)
-
-    def _woken(self) -> None:
-        with suppress(BlockingIOError):
-            self._wake.recv(4096)
-
-    def _request_stop(self, *_: object) -> None:
-        self._stop_requested = True  # a signal may come in the middle of anything
-
-    def _request_look(self, *_: object) -> None:
-        self._look_requested = True
-
-    def _stop(self) -> None:
-        """End everything now; clients answer by themselves."""
-        self._drain(release=False)
-        self._stop_by = time.monotonic() + _STOP_S
-        self._signal_engines(signal.SIGTERM)
-
-    def _signal_engines(self, number: signal.Signals) -> None:
-        for pid in self._pids:
-            os.kill(pid, number)  # our child: not reaped, so the number is its own
-
-    def _drain(self, *, release: bool = True) -> None:
-        """Take no more clients; if the lock is released, they start another helper."""
-        if not self._serving:
-            return
-        self._serving = False
-        if self._is_current():
-            os.unlink(self._place.socket, dir_fd=self._place.fd)
-        self._forget(self._listener)
-        if release:
-            os.close(self._lock)
-        for connection in list(self._pending):
-            self._drop(connection)
-        for key in list(self._engines):
-            self._retire(key)
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._bridge.look_again)
+        loop.add_reader(self._listener, self._accept)
+        while not self._retired.is_set():
+            signal.alarm(_HANG_S)  # the kernel ends a helper that does not come back
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._retired.wait()
+            is_idle = not self._clients and time.monotonic() - self._used >= IDLE_S
+            if is_idle or self._socket_on_disk() != self._socket_id:
+                self._retire()
+        while self._clients:
+            signal.alarm(_HANG_S)
+            await asyncio.wait(self._clients, timeout=_LOOK_S)
+        await self._bridge.close()
 
     def _socket_on_disk(self) -> tuple[int, int] | None:
+        place = self._place
         try:
-            name = os.stat(
-                self._place.socket, dir_fd=self._place.fd, follow_symlinks=False
-            )
+            status = os.stat(place.socket, dir_fd=place.fd, follow_symlinks=False)
         except OSError:
             return None
-        return name.st_dev, name.st_ino
+        return status.st_dev, status.st_ino
 
-    def _is_current(self) -> bool:
-        return self._socket_on_disk() == self._socket_id
+    def _retire(self) -> None:
+        """Take no more clients; those that are here get their answers."""
+        if self._retired.is_set():
+            return
+        self._retired.set()
+        if self._socket_on_disk() == self._socket_id:
+            self._place.clear()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+
+    def _stop(self) -> None:
+        """End now; clients answer by themselves."""
+        self._retire()
+        for task in self._clients:
+            task.cancel()
 
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
         except BlockingIOError:
             return
-        except OSError:  # no descriptor left
-            time.sleep(0.05)
+        except OSError:  # no descriptor is left
+            self._retire()
             return
-        if len(self._pending) >= _MAX_PENDING or not _is_ours(connection):
+        if len(self._clients) >= _MOST_CLIENTS or not self._is_ours(connection):
             connection.close()
             return
-        self._pending[connection] = Pending(connection)
-        self._watch(connection, lambda: self._read(connection))
+        connection.setblocking(False)
+        task = self._loop.create_task(self._serve(connection))
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
 
-    def _drop(self, connection: socket.socket) -> None:
-        self._pending.pop(connection, None)
-        self._forget(connection)
-
-    def _read(self, connection: socket.socket) -> None:
-        try:
-            found = self._pending[connection].receive()
-        except BlockingIOError:
-            return
-        except OSError:
-            self._drop(connection)
-            return
-        if found is None:
-            return
-        self._pending.pop(connection)
-        self._selector.unregister(connection)
-        with connection:
-            self._serve(connection, found)
-
-    def _serve(self, connection: socket.socket, surroundings: bytes) -> None:
-        """Hand a client over; to close its connection is to refuse it."""
-        self._used = time.monotonic()
-        if self._files.have_changed() or not self._is_current():
-            self._drain()
-            return
-        with suppress(OSError):  # the client is gone, the engine is, or no fork
-            limits = limits_of(connection)
-            given = Surroundings.parsed(surroundings, limits)
-            if given is None or given.identity != identity():
-                return
-            key = surroundings + repr(limits).encode()
-            engine = self._engines.pop(key, None) or self._fork(given, connection)
-            self._engines[key] = engine
-            connection.send(HANDED_OVER)
-            engine.hand_over(connection)
-
-    def _fork(self, given: Surroundings, client: socket.socket) -> Engine:
-        if len(self._pids) >= _MAX_PROCESSES:
-            raise BlockingIOError
-        while len(self._engines) >= _MAX_ENGINES:
-            self._retire(next(iter(self._engines)))
-        ours, theirs = socket.socketpair()
-        try:
-            pid = os.fork()
-        except OSError:
-            ours.close()
-            theirs.close()
-            raise
-        if pid == 0:
-            with LastWords(self._log):
-                self._leave(ours, client)
-                run_engine(theirs, given, self._log.write)
-        theirs.close()
-        self._pids.add(pid)
-        engine = Engine(pid, ours)
-        self._watch(ours, lambda: self._engine_ended(engine))
-        return engine
-
-    def _leave(self, *more: socket.socket) -> None:
-        """In an engine: everything that is open here belongs to the front."""
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the engine looks itself
-        self._selector.close()
-        engines = (engine.control for engine in self._engines.values())
-        own = (self._listener, self._wake, self._wake_end)
-        for one in (*own, *engines, *self._pending, *more):
-            one.close()
-        for fd in (self._lock, self._place.fd):
-            os.close(fd)
-
-    def _retire(self, key: bytes) -> None:
-        """Let an engine answer what it has, and end."""
-        engine = self._engines.pop(key)
-        self._forget(engine.control)
-
-    def _engine_ended(self, engine: Engine) -> None:
-        for key, one in list(self._engines.items()):
-            if one is engine:
-                self._retire(key)
-
-
-def _is_ours(connection: socket.socket) -> bool:
-    try:
-        return peer_uid(connection) == os.getuid()
-    except OSError:
+    def _is_ours(self, connection: socket.socket) -> bool:
+        """Whether a client may do no less than the hooks that would run here."""
+        with suppress(OSError):
+            pid, uid = peer(connection)
+            return uid == os.getuid() and rights(str(pid)) == self._rights
         return False
 
+    async def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            async with asyncio.timeout(_READ_S):
+                sent = await self._read(connection, _MAX_SURROUNDINGS)
+            if sent != self._own:
+                return
+            if not self._is_current():
+                self._retire()
+                return
+            self._used = time.monotonic()
+            os.utime(self._place.socket, dir_fd=self._place.fd)
+            await self._loop.sock_sendall(connection, ACCEPTED)
+            words = await self._read(connection, _MAX_WORDS)
+            event = await self._read(connection, MAX_EVENT_BYTES)
+            answer = await self._answer(connection, words, event)
+            if answer is not None:
+                async with asyncio.timeout(_SEND_S):
+                    await self._loop.sock_sendall(connection, answer)
 
-def main(began_ns: int, lock: int, folder: str, name: str) -> None:
-    """Be the helper; started by the client, which has locked the file for us."""
-    place = Place(folder)
-    log = Log(place)
-    with LastWords(log):
-        os.setsid()
-        os.chdir("/")
-        if place.socket != name:
-            raise RuntimeError("the interpreter started with other options or code")
-        for module in _PRELOADED:
-            import_module(f"hookline.{module}")
+    def _is_current(self) -> bool:
+        """Whether an event gets the answer that the client itself would give."""
+        try:
+            is_same = surroundings() == self._own
+        except OSError:
+            return False
+        has_socket = self._socket_on_disk() == self._socket_id
+        return is_same and has_socket and not self._files.have_changed()
+
+    async def _read(self, connection: socket.socket, longest: int) -> bytes:
+        """Read a text, which comes after its length."""
+        length = int.from_bytes(await self._receive(connection, LENGTH_BYTES))
+        if length > longest:
+            raise ConnectionResetError
+        return bytes(await self._receive(connection, length))
+
+    async def _receive(self, connection: socket.socket, length: int) -> bytearray:
+        data = bytearray(length)
+        unread = memoryview(data)
+        while unread:
+            count = await self._loop.sock_recv_into(connection, unread)
+            if not count:
+                raise ConnectionResetError
+            unread = unread[count:]
+        return data
+
+    async def _answer(
+        self, connection: socket.socket, words: bytes, event: bytes
+    ) -> bytes | None:
+        """The answer for one event; None if the client has gone away meanwhile."""
+        started_ns = time.time_ns()
+        host, name, deadline = map(os.fsdecode, words.split(b"\0"))
+        deadline_ms = int(deadline) if deadline.isdecimal() else None
+        work = self._loop.create_task(
+            self._bridge.answer(host, name or None, event, deadline_ms)
+        )
+        # A client sends nothing more: what can be read is its end.
+        end = self._loop.create_task(self._loop.sock_recv(connection, 1))
+        try:
+            await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            work.cancel()
+            end.cancel()
+            await asyncio.wait({work, end})
+            self._files.add_modules(started_ns)
+        if work.cancelled():
+            return None
+        reply = work.result()
+        parts = reply.stdout, reply.stderr
+        lengths = (len(part).to_bytes(LENGTH_BYTES) for part in parts)
+        return b"".join((bytes([reply.status]), *lengths, *parts))
+
+
+class LoadedFiles:
+    """The files that this process has code of, and whether they are still the same."""
+
+    def __init__(self) -> None:
+        self._modules: set[str] = set()
+        self._stamps: dict[str, object] = {}
+        self._changed = False
+
+    def add_modules(self, since_ns: int) -> None:
+        """Note the files of new modules, imported after this time."""
+        standard = f"{os.path.dirname(os.__file__)}/"  # noqa: PTH120
+        packages = f"{standard}site-packages", f"{standard}dist-packages"
+        for name in sys.modules.keys() - self._modules:
+            self._modules.add(name)
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if not isinstance(path, str):
+                continue
+            if not path.startswith(standard) or path.startswith(packages):
+                self.add(path, since_ns)
+
+    def add(self, path: str, since_ns: int) -> None:
+        """Note one file; written since then, it may not be what was loaded."""
+        stamp = self._stamps[path] = _stamp(path)
+        self._changed |= stamp is not None and stamp[0] > since_ns - _TICK_NS
+
+    def have_changed(self) -> bool:
+        """Whether any file is not what it was."""
+        return self._changed or any(
+            _stamp(path) != stamp for path, stamp in self._stamps.items()
+        )
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - a string
+    except OSError:
+        return None
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def main(place: Place, lock: int, own: bytes, began_ns: int) -> NoReturn:
+    """Be the helper, in a process that the client has forked and cleaned for that."""
+    try:
         files = LoadedFiles()
         files.add_modules(began_ns)
         for path in (sys.executable, os.__file__):
             files.add(path, began_ns)
-        # Engines share this memory for as long as nobody writes to it.
-        gc.collect()
-        gc.freeze()
-        Front(place, lock, log, files).run()
+        with silent_log():  # what a person should know is in the replies
+            # Not asyncio.run, which waits for threads: hooks may hang in them.
+            asyncio.new_event_loop().run_until_complete(_run(place, lock, own, files))
+        watcher.kill_all()
+        watcher.stop()
+    # The process ends here, whatever happens.
+    except BaseException:  # noqa: BLE001
+        log(place.fd, traceback.format_exc())
+    finally:
+        os._exit(0)
+
+
+async def _run(place: Place, lock: int, own: bytes, files: LoadedFiles) -> None:
+    helper = Helper(place, own, files)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    used = []
+    for name in os.listdir(place.fd):  # noqa: PTH208 - by descriptor
+        with suppress(OSError):
+            status = os.stat(name, dir_fd=place.fd, follow_symlinks=False)
+            if stat.S_ISSOCK(status.st_mode):
+                used.append((status.st_mtime_ns, name))
+    for _, name in sorted(used)[:-MOST_HELPERS]:
+        # Its helper ends when it looks for it; a dead one has left it behind.
+        for file in (name, f"{name}.lock"):
+            with suppress(OSError):
+                os.unlink(file, dir_fd=place.fd)
+    await helper.run()
+
+
+def log(folder_fd: int, text: str) -> None:
+    """Write down what went wrong, in a file of bounded size beside the sockets.
+
+    One JSON object per line: nobody is there to ask for another format.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    end = text.rstrip()[-_ENTRY_CHARACTERS:]  # which says what it was
+    entry = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "level": "error",
+        "logger": "hookline.bridge",
+        "message": end.encode(errors="backslashreplace").decode(),
+        "process": os.getpid(),
+    }
+    with suppress(OSError):  # the disk is full
+        fd = os.open(LOG, flags, 0o600, dir_fd=folder_fd)
+        try:
+            if os.fstat(fd).st_size > _LOG_BYTES:
+                os.ftruncate(fd, 0)
+            os.write(fd, json.dumps(entry).encode() + b"\n")
+        finally:
+            os.close(fd)
+
+
+class Running(Struct, frozen=True):
+    """A helper that takes clients."""
+
+    pid: int
+    since: float
+    log: str
+
+
+def running() -> Iterator[Running]:
+    """The helpers of this user."""
+    try:
+        folder_fd = private_folder(folder())
+    except OSError:
+        return
+    try:
+        for name in sorted(os.listdir(folder_fd)):  # noqa: PTH208 - by descriptor
+            if not name.endswith(".lock"):
+                continue
+            with suppress(OSError, ValueError):
+                lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:  # held, so there is a helper
+                    since = os.fstat(lock).st_mtime
+                    yield Running(int(os.read(lock, 32)), since, f"{folder()}/{LOG}")
+                finally:
+                    os.close(lock)
+    finally:
+        os.close(folder_fd)
+
+
+def stop(helper: Running) -> None:
+    """End a helper and what it runs."""
+    with suppress(ProcessLookupError):
+        process = os.pidfd_open(helper.pid)
+        try:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                signal.pidfd_send_signal(process, number)
+                if select.select([process], [], [], _STOP_S)[0]:
+                    break
+        finally:
+            os.close(process)
