@@ -86,6 +86,7 @@ BROAD = {
     "bus/server.py": 3,
     "agent/triggers.py": 4,
     "hosts/bridge.py": 1,
+    "hosts/resident.py": 1,
     "cli/main.py": 1,
     # The process that a coding agent waits for: what goes wrong must block a tool.
     "__main__.py": 1,
