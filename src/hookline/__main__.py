@@ -19,7 +19,11 @@ def main() -> int:
         if sys.platform == "linux":
             from hookline.hosts.client import ask
 
-            ask(failsafe)
+            place = ask(failsafe)
+            if place is not None:
+                from hookline.hosts.resident import start
+
+                start(place, failsafe)
         return _run()
     # Also where the installation is damaged: a host must not run a tool for that.
     except BaseException as error:  # noqa: BLE001

@@ -106,7 +106,7 @@ def test_a_change_of_hookline_replaces_the_helper(desk: Desk, tmp_path: Path) ->
         file.write("\n")
     assert desk.reason() != str(first)
     desk.until(lambda: first not in desk.processes())
-    assert desk.reason() == str(desk.until(desk.pid))
+    assert str(desk.until(desk.pid)) == desk.reason()
 
 
 def test_an_edited_module_of_a_hook_replaces_the_helper(desk: Desk) -> None:
@@ -115,7 +115,7 @@ def test_an_edited_module_of_a_hook_replaces_the_helper(desk: Desk) -> None:
     module.write_text(WHO + "\n")
     assert desk.reason() != str(first)
     desk.until(lambda: first not in desk.processes())
-    assert desk.reason() == str(desk.until(desk.pid))
+    assert str(desk.until(desk.pid)) == desk.reason()
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,18 @@ def test_what_a_hook_leaves_in_the_process_is_gone(desk: Desk, leave: str) -> No
 
 SANDBOXED = """
 import ctypes, sys
-from hookline.hosts import client
+from hookline.hosts import client, resident
 from hookline.hosts.failsafe import Failsafe
 plain = client.rights("self")
 if sys.argv[1] == "forged":
     ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # no new privileges
     assert client.rights("self") != plain
     client.rights = lambda process: plain
-own = client.surroundings()
-place = client.Place(own)
+place = client.Place(client.surroundings())
 if sys.argv[1] == "start":
-    client._start_helper(place, own, Failsafe())
+    resident.start(place, Failsafe())
 else:
-    print(client._accepted(place, own) is not None)
+    print(client.accepted(place) is not None)
 """
 
 
@@ -284,8 +283,7 @@ STARTER = """
 from hookline.hosts import client, resident
 from hookline.hosts.failsafe import Failsafe
 resident.IDLE_S, resident._LOOK_S = {}, 0.1
-own = client.surroundings()
-client._start_helper(client.Place(own), own, Failsafe())
+resident.start(client.Place(client.surroundings()), Failsafe())
 """
 
 

@@ -5,8 +5,8 @@ This runs at every step of a coding agent, so it loads next to nothing: only ``o
 
 There is a helper for each set of surroundings: everything that decides what hooks see
 and do, beside the event (``surroundings``). The client finds it by a socket that is
-named after them. Where nobody listens, the client forks one, which so inherits them,
-and answers this one event by itself.
+named after them. Where nobody listens, the process starts one (``resident.start``) and
+answers this one event by itself.
 
 The helper compares the surroundings and accepts; then the event goes out. Until then
 nothing has run, so that a helper that hangs costs seconds and no event is handled
@@ -34,7 +34,7 @@ ACCEPT_S = 2.0
 """How long the helper may take to accept a client."""
 ACCEPTED = b"A"
 LENGTH_BYTES = 8
-_OF_ONE_CALL = b"CLAUDE_ENV_FILE"
+OF_ONE_CALL = b"CLAUDE_ENV_FILE"
 """A variable that a host sets anew for each call of a hook.
 
 No helper has it, and none is asked for a call that has it.
@@ -45,8 +45,6 @@ _LONGEST_S = 86_400.0
 _PRIME = (1 << 61) - 1
 _PATH_BYTES = 100
 """A socket's name has to fit into 108 bytes."""
-_RETRY_S = 10.0
-_STARTING = b"starting"
 LOG = "errors.log"
 """Of all helpers, in the folder of their sockets."""
 
@@ -55,7 +53,7 @@ class Place:
     """The folder of the helpers' files, and the names of one helper's there."""
 
     def __init__(self, surroundings: bytes) -> None:
-        self.folder = folder()
+        self.surroundings, self.folder = surroundings, folder()
         try:
             self.fd = private_folder(self.folder)
         except FileNotFoundError:
@@ -123,7 +121,7 @@ def surroundings() -> bytes:
             repr((*code, sys.warnoptions)).encode("utf-8", "backslashreplace"),
             *(cwd, b"%d %d %d" % (status.st_dev, status.st_ino, mask)),
             rights("self"),
-            *(b"%b=%b" % pair for pair in environment if pair[0] != _OF_ONE_CALL),
+            *(b"%b=%b" % pair for pair in environment if pair[0] != OF_ONE_CALL),
         )
     )
 
@@ -149,8 +147,11 @@ def peer(connection: "_socket.socket") -> tuple[int, int]:
     return pid, uid
 
 
-def ask(failsafe: Failsafe) -> None:
-    """Answer through the helper and exit; return if the command line has to answer."""
+def ask(failsafe: Failsafe) -> Place | None:
+    """Answer through the helper and exit; return if the command line has to answer.
+
+    Gives the place where a helper is missing.
+    """
     words = failsafe.words
     # A closed stream's number would be taken by the connection.
     streams = (sys.stdin, sys.stdout, sys.stderr)
@@ -163,30 +164,24 @@ def ask(failsafe: Failsafe) -> None:
         or not hasattr(_socket, "AF_UNIX")
         or (os.getuid(), os.getgid()) != (os.geteuid(), os.getegid())
     ):
-        return
+        return None
     try:
-        own = surroundings()
-        place = Place(own)
+        place = Place(surroundings())
     except OSError:
-        return
-    try:
-        connection = None
-        if _OF_ONE_CALL not in os.environb:
-            connection = _accepted(place, own)
+        return None
+    if OF_ONE_CALL not in os.environb:
+        connection = accepted(place)
         if connection is not None:
             _answer_and_exit(connection, failsafe)
-        else:
-            _start_helper(place, own, failsafe)
-    except OSError:
-        pass
-    finally:
-        os.close(place.fd)
+            return None
+    return place
 
 
-def _accepted(place: Place, own: bytes) -> "_socket.socket | None":
+def accepted(place: Place) -> "_socket.socket | None":
     """Connect and wait until the event may be sent; None if that fails."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(ACCEPT_S)
+    own = place.surroundings
     try:
         connection.connect(place.address())
         if peer(connection)[1] != os.getuid():
@@ -266,48 +261,3 @@ def _write(fd: int, data: bytes) -> None:
     unwritten = memoryview(data)
     while unwritten:
         unwritten = unwritten[os.write(fd, unwritten) :]
-
-
-def _start_helper(place: Place, own: bytes, failsafe: Failsafe) -> None:
-    """Fork a helper, unless there is one or one is being started."""
-    import fcntl
-    import time
-    import warnings
-    from contextlib import suppress
-
-    began_ns = time.time_ns()
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    lock = os.open(place.lock, flags, 0o600, dir_fd=place.fd)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by the helper
-        # The helper writes its process id as soon as it listens: one that failed to
-        # start is not started again at every event.
-        failed = os.read(lock, len(_STARTING)) == _STARTING
-        if failed and abs(time.time() - os.fstat(lock).st_mtime) < _RETRY_S:
-            return
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, _STARTING, 0)
-        with warnings.catch_warnings():
-            # About threads: the one of failsafe holds no lock, and is not in the fork.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            if os.fork():
-                return
-        try:
-            os.setsid()
-            null = os.open(os.devnull, os.O_RDWR)
-            for fd in range(3):
-                os.dup2(null, fd)
-            for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
-                if fd > 2 and fd not in (lock, place.fd):
-                    with suppress(OSError):  # the one that listed them
-                        os.close(fd)
-            os.environb.pop(_OF_ONE_CALL, None)
-            failsafe.disarm()
-
-            from .resident import main
-
-            main(place, lock, own, began_ns)
-        finally:
-            os._exit(1)
-    finally:
-        os.close(lock)

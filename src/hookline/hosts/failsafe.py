@@ -51,6 +51,8 @@ class Failsafe:
         """The event, once it has been read."""
         self.doing = "reading the event from standard input"
         self.status: int | None = None
+        self.began_ns = time.time_ns()
+        """When this process began to load what answers."""
         self._started = self._by = 0.0
         self._claimed = allocate_lock()
 

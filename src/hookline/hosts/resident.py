@@ -25,6 +25,7 @@ import socket
 import stat
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NoReturn
@@ -39,6 +40,7 @@ from .client import (
     ACCEPTED,
     LENGTH_BYTES,
     LOG,
+    OF_ONE_CALL,
     Place,
     folder,
     peer,
@@ -46,7 +48,7 @@ from .client import (
     rights,
     surroundings,
 )
-from .failsafe import MAX_EVENT_BYTES
+from .failsafe import MAX_EVENT_BYTES, Failsafe
 
 IDLE_S = 600.0
 MOST_HELPERS = 8
@@ -64,6 +66,8 @@ _HANG_S = 120
 """How long a Python hook may hold up all others before the helper is killed."""
 _LOG_BYTES = 256 << 10
 _ENTRY_CHARACTERS = 8000
+_RETRY_S = 10.0
+_STARTING = b"starting"
 _TICK_NS = 10_000_000
 """The times of files lag behind the clock by this much at most."""
 
@@ -71,8 +75,8 @@ _TICK_NS = 10_000_000
 class Helper:
     """Accepts clients and answers them."""
 
-    def __init__(self, place: Place, own: bytes, files: LoadedFiles) -> None:
-        self._place, self._own, self._files = place, own, files
+    def __init__(self, place: Place, files: LoadedFiles) -> None:
+        self._place, self._own, self._files = place, place.surroundings, files
         self._loop = asyncio.get_running_loop()
         self._bridge = Bridge(one_shot=False)
         self._clients: set[asyncio.Task[None]] = set()
@@ -271,16 +275,52 @@ def _stamp(path: str) -> tuple[int, ...] | None:
     return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def main(place: Place, lock: int, own: bytes, began_ns: int) -> NoReturn:
-    """Be the helper, in a process that the client has forked and cleaned for that."""
+def start(place: Place, failsafe: Failsafe) -> None:
+    """Fork a helper, unless there is one or one is being started."""
+    lock = None
     try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        lock = os.open(place.lock, flags, 0o600, dir_fd=place.fd)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by the helper
+        # The helper writes its process id as soon as it listens: one that failed to
+        # start is not started again at every event.
+        failed = os.read(lock, len(_STARTING)) == _STARTING
+        if failed and abs(time.time() - os.fstat(lock).st_mtime) < _RETRY_S:
+            return
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, _STARTING, 0)
+        with warnings.catch_warnings():
+            # About threads: the one of failsafe holds no lock, and is not in the fork.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            if os.fork() == 0:
+                _be_helper(place, lock, failsafe)
+    except OSError:
+        pass  # as without a helper
+    finally:
+        for fd in (place.fd, lock):
+            if fd is not None:
+                os.close(fd)
+
+
+def _be_helper(place: Place, lock: int, failsafe: Failsafe) -> NoReturn:
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in range(3):
+            os.dup2(null, fd)
+        for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+            if fd not in (0, 1, 2, lock, place.fd):
+                with suppress(OSError):  # the one that listed them
+                    os.close(fd)
+        os.environb.pop(OF_ONE_CALL, None)
+        failsafe.disarm()
         files = LoadedFiles()
-        files.add_modules(began_ns)
+        files.add_modules(failsafe.began_ns)
         for path in (sys.executable, os.__file__):
-            files.add(path, began_ns)
+            files.add(path, failsafe.began_ns)
         with silent_log():  # what a person should know is in the replies
             # Not asyncio.run, which waits for threads: hooks may hang in them.
-            asyncio.new_event_loop().run_until_complete(_run(place, lock, own, files))
+            asyncio.new_event_loop().run_until_complete(_run(place, lock, files))
         watcher.kill_all()
         watcher.stop()
     # The process ends here, whatever happens.
@@ -290,8 +330,8 @@ def main(place: Place, lock: int, own: bytes, began_ns: int) -> NoReturn:
         os._exit(0)
 
 
-async def _run(place: Place, lock: int, own: bytes, files: LoadedFiles) -> None:
-    helper = Helper(place, own, files)
+async def _run(place: Place, lock: int, files: LoadedFiles) -> None:
+    helper = Helper(place, files)
     os.ftruncate(lock, 0)
     os.pwrite(lock, b"%d\n" % os.getpid(), 0)
     used = []
