@@ -40,19 +40,18 @@ def files(claude: ClaudeCode) -> list[str]:
     return [file.name for file in claude.project.iterdir()]
 
 
-async def test_events_carry_the_session_and_tool_names_of_claude(
-    tmp_path: Path,
-) -> None:
+async def test_events_carry_the_session_of_claude_and_our_names(tmp_path: Path) -> None:
     hooks = RecordedHooks()
     claude = await run(tmp_path, hooks, bash("echo hi"), "done", by_query=True)
     assert claude.answer == "done"
     assert hooks.names == ["BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"]
     prompt, before, after, end = hooks.events
     assert prompt["prompt"] == "go"
-    assert (before["tool_name"], "mcp_context" in before) == ("Bash", False)
+    assert before["tool_name"] == "run_shell_command"
+    assert before["host"]["tool_name"] == "Bash"
     assert before["tool_input"]["command"] == "echo hi"
     assert after["tool_response"]["llmContent"] == "hi"
-    assert after["tool_response"]["metadata"]["toolResponse"]["stdout"] == "hi"
+    assert after["tool_response"]["metadata"]["stdout"] == "hi"
     assert (end["prompt"], end["prompt_response"]) == ("go", "done")
     assert not end["stop_hook_active"]
     transcripts = {event["transcript_path"] for event in hooks.events}

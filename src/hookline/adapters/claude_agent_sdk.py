@@ -2,15 +2,19 @@
 
 ``ClaudeAgentOptions(hooks=hookline_hooks(config))``
 
-What Claude Code does with each answer was observed with the program that the SDK
-brings, and is tested with it (docs/how-to/frameworks/claude-agent-sdk.md).
+Events are read as ``hookline bridge claude`` reads them, so that one hook holds in both
+(docs/decisions/0162-one-claude-code.md). What Claude Code does with each answer was
+observed with the program that the SDK brings, and is tested with it
+(docs/how-to/frameworks/claude-agent-sdk.md).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, cast
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any, Literal
 
 from hookline.agent import (
     ConfigOrSession,
@@ -21,15 +25,12 @@ from hookline.agent import (
     ToolOutcome,
     ToolResult,
 )
+from hookline.engine.handler import HookEventHandler
 from hookline.errors import MissingExtraError
-from hookline.protocol.dialects import (
-    CLAUDE_MCP_TOOL,
-    CLAUDE_NOTIFICATIONS,
-    CLAUDE_TOOLS,
-    SPELLINGS,
-    claude_content,
-    claude_replacement,
-)
+from hookline.hosts.host import HostEvent, block, deny, specific
+from hookline.hosts.registry import host_of
+from hookline.hosts.tools import ToolCall
+from hookline.protocol.dialects import claude_replacement
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.protocol.values import encode
@@ -38,14 +39,19 @@ from .kit import Sessions, joined
 
 try:
     from claude_agent_sdk import HookContext, HookMatcher
-    from claude_agent_sdk.types import HookCallback, HookEvent
+    from claude_agent_sdk.types import HookEvent
 except ImportError as error:
     raise MissingExtraError("claude-agent-sdk", "claude-agent-sdk") from error
 
 logger = logging.getLogger("hookline")
 Wire = dict[str, Any]
+_CLAUDE = host_of("claude")
+_EVENTS: tuple[HookEvent, ...] = (
+    *("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"),
+    *("SubagentStart", "SubagentStop", "Notification", "PreCompact"),
+)
 _TIMEOUT_S = 3600.0
-_KEPT_CONVERSATIONS = 10_000
+_MOST_CONVERSATIONS = 10_000
 _NO_MODEL = "Claude Code has no hooks around its model"
 _NO_EVENT = "the SDK does not have these events"
 _INEFFECTIVE = {
@@ -72,43 +78,29 @@ def hookline_hooks(
     sessions = Sessions(config_or_session)
     conversations: dict[str, _Conversation] = {}
 
-    def conversation(event: Wire) -> _Conversation:
-        # No event says that a conversation has ended, so the oldest are dropped.
-        name = event["session_id"]
-        if name not in conversations:
+    async def answer(payload: Any, _: str | None, __: HookContext) -> Any:
+        name = payload["session_id"]
+        conversation = conversations.pop(name, None)
+        if conversation is None:
             session = sessions.of(name)
-            path = session.transcript_path or event.get("transcript_path") or ""
-            session = _ClaudeSession(session.config, session.session_id, path)
-            conversations[name] = _Conversation(session, confirm)
-        conversations[name] = conversations.pop(name)
-        if len(conversations) > _KEPT_CONVERSATIONS:
+            transcript = session.transcript_path or payload.get("transcript_path") or ""
+            session = _ClaudeSession(session.config, session.session_id, transcript)
+            conversation = _Conversation(session, confirm)
+        conversations[name] = conversation
+        # No event says that a conversation has ended, so the oldest are dropped.
+        if len(conversations) > _MOST_CONVERSATIONS:
             del conversations[next(iter(conversations))]
-        return conversations[name]
+        return await conversation.answer(payload)
 
-    def matcher(answer: Callable[[_Conversation, Wire], Awaitable[Wire]]) -> Any:
-        async def call(
-            event: Any, tool_use_id: str | None, context: HookContext
-        ) -> Any:
-            return await answer(conversation(event), event)
+    matcher = HookMatcher(hooks=[answer], timeout=timeout_s, on_failure=on_failure)
+    return {name: [matcher] for name in _EVENTS}
 
-        hooks = [cast("HookCallback", call)]
-        return HookMatcher(hooks=hooks, timeout=timeout_s, on_failure=on_failure)
 
-    return {
-        "UserPromptSubmit": [matcher(_Conversation.begin_turn)],
-        "PreToolUse": [matcher(_Conversation.before_tool)],
-        "PostToolUse": [matcher(_Conversation.after_tool)],
-        "PostToolUseFailure": [matcher(_Conversation.after_failure)],
-        "Stop": [matcher(_Conversation.end_turn)],
-        "SubagentStart": [matcher(_Conversation.begin_subagent)],
-        "SubagentStop": [matcher(_Conversation.end_subagent)],
-        "Notification": [matcher(_Conversation.notify)],
-        "PreCompact": [matcher(_Conversation.compress)],
-    }
+_host_event: ContextVar[HostEvent] = ContextVar("hookline_claude_event")
 
 
 class _ClaudeSession(Session):
-    """Hooks see Claude's names of tools; matchers and rules may use ours as well."""
+    """Adds to events what Claude Code says of them, as the bridge does."""
 
     async def fire_fields(
         self,
@@ -117,10 +109,16 @@ class _ClaudeSession(Session):
         session_id: str | None = None,
         transcript_path: str | None = None,
     ) -> ProcessedHookResult:
-        our_names = CLAUDE_TOOLS.get(fields.get("tool_name", ""), ())
-        if spelled := [name for name in our_names if name in SPELLINGS]:
-            host = {"name": "claude-agent-sdk", "our_tool_name": spelled[0]}
-            fields = {**fields, "host": host}
+        host_event = _host_event.get()
+        if event is host_event.event:  # a question at it is an event of its own
+            fields = {**host_event.inputs(_CLAUDE.name)[0], **fields}
+            firer = await self._firer()
+            plan = isinstance(firer, HookEventHandler) and (
+                firer.pipeline.planner.plan_for(event, {})
+            )
+            if plan and any(hook.config.is_foreign for hook in plan.hooks):
+                # A hook that was written for Claude Code gets what it sent.
+                fields["host"] = {**fields["host"], "payload": host_event.payload}
         return await super().fire_fields(event, fields, session_id, transcript_path)
 
 
@@ -130,188 +128,171 @@ class _Conversation:
     def __init__(self, session: Session, confirm: Confirm | None) -> None:
         self._session, self._confirm = session, confirm
         self._main = HookedTurn(session, "")
-        self._agents: dict[str, HookedTurn] = {}
+        self._subagents: dict[str, HookedTurn] = {}
         self._is_answered = False
+        """Whether hooks have accepted a structured answer."""
         self._closed: str | None = None
+        """Why no further prompt is taken."""
 
-    async def begin_turn(self, event: Wire) -> Wire:
+    async def answer(self, payload: Wire) -> Wire:
+        """What Claude Code is told at an event."""
+        event = _CLAUDE.read(payload, payload["hook_event_name"])
+        _host_event.set(event)
+        match event.event, event.call:
+            case HookEventName.BeforeAgent, _:
+                return await self._begin_turn(event)
+            case HookEventName.SubagentStart, _:
+                return await self._begin_subagent(event)
+            case HookEventName.BeforeTool, ToolCall() as call:
+                return await self._before_tool(event, call)
+            case HookEventName.AfterTool, ToolCall() as call:
+                return await self._after_tool(event, call)
+            case HookEventName.AfterAgent | HookEventName.SubagentStop, _:
+                return await self._end_turn(event)
+            case HookEventName() as advisory, _:
+                await self._session.fire_fields(advisory, {})
+        return {}
+
+    async def _begin_turn(self, event: HostEvent) -> Wire:
         await self._session.warn_ineffective("the Claude Agent SDK", _INEFFECTIVE)
         if self._closed is not None:
-            return {"decision": "block", "reason": self._closed}
-        turn = await self._session.begin_turn(event["prompt"])
+            return block(self._closed)
+        turn = await self._session.begin_turn(event.fields["prompt"])
         if turn.stopped:
             return _stop(turn.reason)
         if turn.blocked:
-            return {"decision": "block", "reason": turn.reason}
+            return block(turn.reason or "")
         self._main, self._is_answered = turn, False
-        return _specific(event, additionalContext=_joined(turn.additions))
+        return specific(event, joined(turn.additions))
 
-    async def end_turn(self, event: Wire) -> Wire:
-        if self._is_answered:
-            return {}
-        if not event.get("stop_hook_active") and not self._main.stopped:
-            # Work in the background may end one prompt's turn several times.
-            self._main = HookedTurn(self._session, self._main.given)
-        return await _finish_turn(self._main, event)
-
-    async def begin_subagent(self, event: Wire) -> Wire:
-        kind, name = event["agent_type"], event["agent_id"]
-        turn = await self._session.begin_subagent(kind, agent_id=name)
-        self._agents[name] = turn
-        if turn.stopped:
-            self._main.stop(turn.reason)
+    async def _begin_subagent(self, event: HostEvent) -> Wire:
+        turn = await self._subagent(event).begin()
+        self._subagents[event.fields["agent_id"]] = turn
         # It cannot be kept from starting: it is told, and none of its tools run.
         texts = [f"Do not start: {turn.reason}"] if turn.refused else turn.additions
-        return _specific(event, additionalContext=_joined(texts))
+        return specific(event, joined(texts))
 
-    async def end_subagent(self, event: Wire) -> Wire:
+    async def _end_turn(self, event: HostEvent) -> Wire:
         turn = self._turn(event)
-        answer = await _finish_turn(turn, event)
-        if not answer:
-            del self._agents[event["agent_id"]]
-        return self._ending(turn, answer)
-
-    async def before_tool(self, event: Wire) -> Wire:
-        name, questions = event["tool_name"], list[bool]()
-        call = await self._turn(event).begin_tool(
-            name,
-            event["tool_input"],
-            confirm=self._confirm,
-            defer=True,
-            mcp_context=_mcp_context(name),
-            on_ask=lambda: questions.append(True),
-        )
-        turn = self._turn(event)
-        if name == "StructuredOutput" and turn is self._main and not call.refused:
-            await self._judge_structured(call)
-        if not call.refused and (problem := turn.problem(name)) is not None:
-            # A call at the same time has stopped the run meanwhile.
-            call.refuse(ToolResult(llm_content=problem))
-        changed = call.tool_input if call.changed_names else None
-        verdict = _verdict(call, bool(questions))
-        return self._ending(turn, _specific(event, **verdict, updatedInput=changed))
-
-    async def _judge_structured(self, call: HookedToolCall) -> None:
-        """Claude Code ignores what is said to a structured answer at its Stop."""
-        rejection = await self._main.finish(encode(call.tool_input).decode())
-        self._is_answered = rejection is None and not self._main.refused
+        if turn is self._main:
+            if self._is_answered:
+                return {}
+            if not event.fields["stop_hook_active"] and not turn.stopped:
+                # Work in the background may end one prompt's turn several times.
+                self._main = turn = HookedTurn(self._session, turn.given)
+        rejection = await turn.finish(event.fields["prompt_response"])
         if rejection is not None:
-            call.refuse(ToolResult(llm_content=rejection))
+            return block(rejection)
+        if turn.refused:
+            # Both: the rejected answer is not the result, and no other is asked for.
+            return {**_stop(turn.ended), "decision": "block"}
+        self._subagents.pop(event.fields.get("agent_id", ""), None)
+        return {}
 
-    async def after_tool(self, event: Wire) -> Wire:
-        turn, name = self._turn(event), event["tool_name"]
-        response = event["tool_response"]
-        content = claude_content(name, response)
-        result = ToolResult(llm_content=content, metadata={"toolResponse": response})
-        outcome = await _finish_tool(turn, event, result)
-        replaced = None
-        if outcome.is_replaced:
-            replaced = claude_replacement(name, response, str(outcome.content))
-        if outcome.withheld and replaced is None:
-            # No request may follow with the result, in this turn or a later one.
-            turn.stop(f"{name}: {outcome.content}")
-            self._closed = turn.stop_reason if turn is self._main else self._closed
-        added = _joined(outcome.additions)
-        answer = _specific(event, updatedToolOutput=replaced, additionalContext=added)
-        return self._ending(turn, answer)
-
-    async def after_failure(self, event: Wire) -> Wire:
-        if event.get("is_interrupt"):
-            return {}  # a cancelled tool has no result
-        turn, name, error = self._turn(event), event["tool_name"], str(event["error"])
-        failed = ToolResult(llm_content=f"Error: {error}", error=error)
-        outcome = await _finish_tool(turn, event, failed)
-        if outcome.withheld:
-            logger.warning(
-                "Claude Code shows its model the error of %s, which a hook withholds",
-                name,
+    async def _before_tool(self, event: HostEvent, tool_call: ToolCall) -> Wire:
+        questions: list[bool] = []
+        calls = await asyncio.gather(
+            *(
+                self._turn(event).begin_tool(
+                    name,
+                    part,
+                    confirm=self._confirm,
+                    defer=True,
+                    on_ask=lambda: questions.append(True),
+                )
+                for name, part in tool_call.parts
             )
-            turn.stop(str(outcome.content))
-        added = _joined(outcome.additions)
-        return self._ending(turn, _specific(event, additionalContext=added))
-
-    async def notify(self, event: Wire) -> Wire:
-        kind = str(event.get("notification_type", ""))
-        await self._session.fire_notification_event(
-            event["message"],
-            notification_type=CLAUDE_NOTIFICATIONS.get(kind, kind),
-            details={"title": event.get("title", "")},
         )
-        return {}
+        turn = self._turn(event)
+        refused = [call for call in calls if call.refused and call.question is None]
+        refusals = [call.message for call in refused]
+        if tool_call.name == "StructuredOutput" and turn is self._main and not refused:
+            # Claude Code ignores what is said to a structured answer at its Stop.
+            rejection = await turn.finish(encode(tool_call.tool_input).decode())
+            self._is_answered = rejection is None and not turn.refused
+            refusals += [rejection] if rejection else []
+        inputs = (call.tool_input if call.changed_names else None for call in calls)
+        fields: Wire = {}
+        try:
+            fields["updatedInput"] = tool_call.changed(inputs)
+        except ValueError as error:
+            refusals.append(f"hooks changed the input of {tool_call.name}: {error}")
+        # A call at the same time may have stopped the run meanwhile.
+        if not refusals and (problem := turn.problem(tool_call.name)):
+            refusals.append(problem)
+        if refusals:
+            return _with_end(turn, deny(event, "\n".join(dict.fromkeys(refusals))))
+        if asked := [call.question for call in calls if call.question is not None]:
+            fields |= {"permissionDecision": "ask"}
+            fields |= {"permissionDecisionReason": "\n".join(dict.fromkeys(asked))}
+        elif questions:
+            fields |= {"permissionDecision": "allow"}
+            fields |= {"permissionDecisionReason": "approved by a person"}
+        return _with_end(turn, specific(event, _additions(calls), **fields))
 
-    async def compress(self, event: Wire) -> Wire:
-        await self._session.fire_pre_compress_event(event["trigger"])
-        return {}
+    async def _after_tool(self, event: HostEvent, tool_call: ToolCall) -> Wire:
+        if event.payload.get("is_interrupt"):
+            return {}  # a cancelled tool has no result
+        turn, response = self._turn(event), event.fields["tool_response"]
+        error = response.get("error")
+        result = ToolResult(
+            llm_content=response["llmContent"],
+            metadata=response.get("metadata"),
+            error=error and error["message"],
+        )
+        # What BeforeTool hooks added was given to the model before the tool ran.
+        calls = [
+            HookedToolCall(turn.session, name, part, on_stop=turn.stop)
+            for name, part in tool_call.parts
+        ]
+        outcomes = await asyncio.gather(*(call.finish(result) for call in calls))
+        reasons = [str(each.content) for each in outcomes if each.is_replaced]
+        name, replaced = tool_call.name, None
+        if reasons and error is None:
+            reason = "\n".join(dict.fromkeys(reasons))
+            replaced = claude_replacement(name, event.payload["tool_response"], reason)
+        if any(each.withheld for each in outcomes) and replaced is None:
+            # No request may follow with the result, in this turn or a later one.
+            turn.stop(f"{name}: {reasons[0]}")
+            if error is not None:
+                logger.warning(
+                    "Claude Code shows its model the error of %s, "
+                    "which a hook withholds",
+                    name,
+                )
+            elif turn is self._main:
+                self._closed = turn.stop_reason
+        answer = specific(event, _additions(outcomes), updatedToolOutput=replaced)
+        return _with_end(turn, answer)
 
-    def _turn(self, event: Wire) -> HookedTurn:
+    def _turn(self, event: HostEvent) -> HookedTurn:
         """The turn that an event belongs to; a stop of the run holds for all."""
-        name, kind = event.get("agent_id"), event.get("agent_type") or ""
+        name = event.payload.get("agent_id")
         if not name:
             return self._main
-        if name not in self._agents:
-            self._agents[name] = HookedTurn(
-                self._session, "", agent_type=kind, agent_id=name
-            )
+        if name not in self._subagents:
+            self._subagents[name] = self._subagent(event)
         if self._main.stopped:
-            self._agents[name].stop(self._main.stop_reason)
-        return self._agents[name]
+            self._subagents[name].stop(self._main.stop_reason)
+        return self._subagents[name]
 
-    def _ending(self, turn: HookedTurn, answer: Wire) -> Wire:
-        """An answer, with what ends Claude Code's run if hooks ended the turn."""
-        if turn.stopped:
-            self._main.stop(turn.stop_reason)
-        return answer if turn.ended is None else {**_stop(turn.ended), **answer}
+    def _subagent(self, event: HostEvent) -> HookedTurn:
+        kind, name = event.payload.get("agent_type") or "", event.payload["agent_id"]
+        return HookedTurn(self._session, "", self._stop_main, kind, name)
 
-
-async def _finish_turn(turn: HookedTurn, event: Wire) -> Wire:
-    rejection = await turn.finish(event.get("last_assistant_message") or "")
-    if rejection is not None:
-        return {"decision": "block", "reason": rejection}
-    # Both: the rejected answer is not the result, and no other one is asked for.
-    return {**_stop(turn.reason), "decision": "block"} if turn.refused else {}
+    def _stop_main(self, reason: str) -> None:
+        self._main.stop(reason)
 
 
-async def _finish_tool(turn: HookedTurn, event: Wire, result: Any) -> ToolOutcome:
-    # What BeforeTool hooks added was given to the model before the tool ran.
-    name, context = event["tool_name"], _mcp_context(event["tool_name"])
-    call = HookedToolCall(
-        turn.session, name, event["tool_input"], {"mcp_context": context}, turn.stop
-    )
-    return await call.finish(result)
+def _additions(results: Sequence[HookedToolCall | ToolOutcome]) -> str:
+    """What hooks added for the model, each text once."""
+    return joined(dict.fromkeys(text for each in results for text in each.additions))
+
+
+def _with_end(turn: HookedTurn, answer: Wire) -> Wire:
+    """An answer, with what ends Claude Code's run if hooks ended the turn."""
+    return answer if turn.ended is None else {**_stop(turn.ended), **answer}
 
 
 def _stop(reason: str | None) -> Wire:
     return {"continue_": False, "stopReason": reason, "reason": reason}
-
-
-def _verdict(call: HookedToolCall, is_approved: bool) -> Wire:
-    verdict: Wire = {"additionalContext": _joined(call.additions)}
-    if call.question is not None:
-        decision, reason = "ask", call.question
-    elif call.refused:
-        # Also with a stop, which by itself lets the tool run first.
-        decision, reason, verdict = "deny", call.message, {}
-    elif is_approved:
-        decision, reason = "allow", "approved by a person"
-    else:
-        return verdict
-    permission = {"permissionDecision": decision, "permissionDecisionReason": reason}
-    return verdict | permission
-
-
-def _specific(event: Wire, **fields: Any) -> Wire:
-    set_fields = {name: value for name, value in fields.items() if value is not None}
-    if not set_fields:
-        return {}
-    return {
-        "hookSpecificOutput": {"hookEventName": event["hook_event_name"], **set_fields}
-    }
-
-
-def _joined(additions: list[str]) -> str | None:
-    return joined(additions) or None
-
-
-def _mcp_context(name: str) -> dict[str, str] | None:
-    match = CLAUDE_MCP_TOOL.fullmatch(name)
-    return match and {"server_name": match[1], "tool_name": match[2]}
