@@ -27,7 +27,8 @@ from hookline.agent import (
 )
 from hookline.engine.handler import HookEventHandler
 from hookline.errors import MissingExtraError
-from hookline.hosts.host import HostEvent, block, deny, specific
+from hookline.hosts.host import HostEvent
+from hookline.hosts.host_verdict import block, deny, specific
 from hookline.hosts.registry import host_of
 from hookline.hosts.tools import ToolCall
 from hookline.protocol.dialects import claude_replacement
@@ -163,14 +164,14 @@ class _Conversation:
         if turn.blocked:
             return block(turn.reason or "")
         self._main, self._is_answered = turn, False
-        return specific(event, joined(turn.additions))
+        return specific(event.name, joined(turn.additions))
 
     async def _begin_subagent(self, event: HostEvent) -> Wire:
         turn = await self._subagent(event).begin()
         self._subagents[event.fields["agent_id"]] = turn
         # It cannot be kept from starting: it is told, and none of its tools run.
         texts = [f"Do not start: {turn.reason}"] if turn.refused else turn.additions
-        return specific(event, joined(texts))
+        return specific(event.name, joined(texts))
 
     async def _end_turn(self, event: HostEvent) -> Wire:
         turn = self._turn(event)
@@ -221,14 +222,16 @@ class _Conversation:
         if not refusals and (problem := turn.problem(tool_call.name)):
             refusals.append(problem)
         if refusals:
-            return _with_end(turn, deny(event, "\n".join(dict.fromkeys(refusals))))
+            return _with_end(
+                turn, specific(event.name, **deny("\n".join(dict.fromkeys(refusals))))
+            )
         if asked := [call.question for call in calls if call.question is not None]:
             fields |= {"permissionDecision": "ask"}
             fields |= {"permissionDecisionReason": "\n".join(dict.fromkeys(asked))}
         elif questions:
             fields |= {"permissionDecision": "allow"}
             fields |= {"permissionDecisionReason": "approved by a person"}
-        return _with_end(turn, specific(event, _additions(calls), **fields))
+        return _with_end(turn, specific(event.name, _additions(calls), **fields))
 
     async def _after_tool(self, event: HostEvent, tool_call: ToolCall) -> Wire:
         if event.payload.get("is_interrupt"):
@@ -262,7 +265,7 @@ class _Conversation:
                 )
             elif turn is self._main:
                 self._closed = turn.stop_reason
-        answer = specific(event, _additions(outcomes), updatedToolOutput=replaced)
+        answer = specific(event.name, _additions(outcomes), updatedToolOutput=replaced)
         return _with_end(turn, answer)
 
     def _turn(self, event: HostEvent) -> HookedTurn:
