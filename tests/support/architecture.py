@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 PACKAGES = [
     *("errors", "_internal", "protocol", "shell", "rules", "settings", "trust"),
     *("config", "plan", "execute", "translators", "journal", "telemetry", "bus"),
-    *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
+    *("engine", "agent", "hosts", "adapters", "inspector", "recipes", "demo"),
     *("testing", "cli"),
 ]
 """In the order of imports: a package imports only those before it."""
