@@ -6,25 +6,25 @@ The names below are loaded on first use; an SDK is imported only by what needs i
 from __future__ import annotations
 
 _MODULES = {
-    "backends": "AnthropicModel GenAIModel OpenAIModel Says ScriptedModel "
-    "ScriptedReply",
-    "chat": "ChatChunk ChatReply ChatSession StreamMode",
-    "clients": "hooked",
-    "conversation": "ModelClient Role Tool ToolAnswer ToolCall ToolSpec Turn",
-    "decorator": "hooked_tool",
-    "loop": "Agent AgentResult Ending",
-    "model_calls": "AfterModelHookResult BeforeModelHookResult "
+    "agent.chat": "ChatChunk ChatReply ChatSession StreamMode",
+    "agent.clients": "hooked",
+    "agent.conversation": "ModelClient Role Tool ToolAnswer ToolCall ToolSpec Turn",
+    "agent.decorator": "hooked_tool",
+    "agent.loop": "Agent AgentResult Ending",
+    "agent.model_calls": "AfterModelHookResult BeforeModelHookResult "
     "BeforeToolSelectionHookResult HookedModelCall ModelOutcome changes "
     "fire_after_model_hook fire_before_model_hook fire_before_tool_selection_hook",
-    "scheduler": "CallStatus ToolBatch ToolScheduler",
-    "session": "ConfigOrSession Session session_of",
-    "tool_calls": "Confirm Confirmation HookedToolCall ToolOutcome ToolResult "
+    "agent.models": "AnthropicModel GenAIModel OpenAIModel",
+    "agent.scheduler": "CallStatus ToolBatch ToolScheduler",
+    "agent.session": "ConfigOrSession Session session_of",
+    "agent.tool_calls": "Confirm Confirmation HookedToolCall ToolOutcome ToolResult "
     "execute_tool_with_hooks",
-    "triggers": "HookFirer fire_after_agent_hook fire_after_tool_hook "
+    "agent.triggers": "HookFirer fire_after_agent_hook fire_after_tool_hook "
     "fire_before_agent_hook fire_before_tool_hook "
     "fire_notification_hook fire_pre_compress_hook fire_session_end_hook "
     "fire_session_start_hook fire_subagent_start_hook fire_subagent_stop_hook",
-    "turn": "HookedRun HookedTurn",
+    "agent.turn": "HookedRun HookedTurn",
+    "testing.scripted": "Says ScriptedModel ScriptedReply",
 }
 _MODULE_OF = {
     name: module for module, names in _MODULES.items() for name in names.split()
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'hookline.agent' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"hookline.agent.{module}"), name)
+    value = getattr(import_module(f"hookline.{module}"), name)
     globals()[name] = value
     return value
 

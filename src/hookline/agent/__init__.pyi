@@ -1,9 +1,7 @@
-from .backends import AnthropicModel as AnthropicModel
-from .backends import GenAIModel as GenAIModel
-from .backends import OpenAIModel as OpenAIModel
-from .backends import Says as Says
-from .backends import ScriptedModel as ScriptedModel
-from .backends import ScriptedReply as ScriptedReply
+from hookline.testing.scripted import Says as Says
+from hookline.testing.scripted import ScriptedModel as ScriptedModel
+from hookline.testing.scripted import ScriptedReply as ScriptedReply
+
 from .chat import ChatChunk as ChatChunk
 from .chat import ChatReply as ChatReply
 from .chat import ChatSession as ChatSession
@@ -33,6 +31,9 @@ from .model_calls import fire_before_model_hook as fire_before_model_hook
 from .model_calls import (
     fire_before_tool_selection_hook as fire_before_tool_selection_hook,
 )
+from .models import AnthropicModel as AnthropicModel
+from .models import GenAIModel as GenAIModel
+from .models import OpenAIModel as OpenAIModel
 from .scheduler import CallStatus as CallStatus
 from .scheduler import ToolBatch as ToolBatch
 from .scheduler import ToolScheduler as ToolScheduler

@@ -11,7 +11,15 @@ from msgspec import Struct
 from hookline.errors import TranslationError
 from hookline.protocol.events import HookEventName
 
-from .conversation import ModelClient, ModelReply, Role, ToolCall, ToolSpec, Turn
+from .conversation import (
+    ModelClient,
+    ModelReply,
+    Role,
+    ToolCall,
+    ToolSpec,
+    Turn,
+    user_turn,
+)
 from .model_calls import HookedModelCall, ModelOutcome, begin_model, empty_response
 from .triggers import ConfigOrEvents, SessionEvents, events_of
 
@@ -122,83 +130,72 @@ class ChatSession:
 
     async def stream(self, message: str | Turn) -> AsyncIterator[ChatChunk | ChatReply]:
         """Send a message; yields chunks to show, then the reply."""
-        turn = (
-            message if isinstance(message, Turn) else Turn(role=Role.USER, text=message)
-        )
+        turn = message if isinstance(message, Turn) else user_turn(message)
+        new_turns = [turn]
         if turn.role is Role.TOOLS:
             # Kept even if this call is refused: tool calls need their answers.
             self.history.append(turn)
-        turns = [*self.history, *_unless_kept(turn), *self._notes]
-        request = self._model.build(turns, self.tools, self.system)
-        translator = self._model.translator
-        call = await begin_model(self._session, request, translator=translator)
+            new_turns = []
+        model = self._model
+        turns = [*self.history, *new_turns, *self._notes]
+        request = model.build(turns, self.tools, self.system)
+        call = await begin_model(self._session, request, translator=model.translator)
         if call.refused:
-            reply = self._keep_refused(turn, call)
-            if reply.text and not reply.suppress_display:
-                yield ChatChunk(reply.text, reply.response)
-            yield reply
+            response, text = call.response, ""
+            if response is None:
+                # A blocked prompt must not go out with the next request (0053).
+                response = empty_response(model.translator)
+            else:
+                text = self._commit(new_turns, response).text
+            if text and not call.suppress_display:
+                yield ChatChunk(text, response)
+            yield self._reply(
+                call, response, text=text, blocked=True, reason=call.reason
+            )
             return
-        buffered = await self._buffering.is_needed()
+        is_buffered = await self._buffering.is_needed()
         chunks: list[Any] = []
-        async for chunk in self._model.stream(call.request):
+        async for chunk in model.stream(call.request):
             chunks.append(chunk)
-            if not buffered:
-                yield ChatChunk(self._model.text_of(chunk), chunk)
-        whole, problem = self._assembled(chunks)
+            if not is_buffered:
+                yield ChatChunk(model.text_of(chunk), chunk)
+        problem = None
+        try:
+            whole = model.assemble(chunks)
+        except TranslationError as error:
+            whole, problem = chunks, error
         outcome = await call.finish(whole)
+        response = outcome.response
         if problem is not None and not outcome.changed:
             raise problem  # and no hook has closed the call because of it
-        if buffered and not outcome.suppress_display:
-            for shown in self._shown(chunks, whole, outcome.response):
-                yield ChatChunk(self._model.text_of(shown), shown)
-        read = self._commit(turn, outcome.response)
-        names = call.allowed_names
-        fields = {"text": read.text, "calls": read.calls, "allowed_names": names}
-        yield self._reply(outcome, response=outcome.response, **fields)
+        if is_buffered and not outcome.suppress_display:
+            text = "".join(map(model.text_of, chunks))
+            if outcome.changed or text != model.text_of(whole):
+                chunks = [response]  # they say anything else than the hooks have seen
+            for chunk in chunks:
+                yield ChatChunk(model.text_of(chunk), chunk)
+        answer = self._commit(new_turns, response)
+        allowed_names = call.allowed_names
+        fields = {"calls": answer.calls, "allowed_names": allowed_names}
+        yield self._reply(outcome, response, text=answer.text, **fields)
 
-    def _assembled(self, chunks: list[Any]) -> tuple[Any, TranslationError | None]:
-        """The whole response; where there is none, the chunks and the reason."""
-        try:
-            return self._model.assemble(chunks), None
-        except TranslationError as error:
-            return chunks, error
-
-    def _shown(self, chunks: list[Any], whole: Any, response: Any) -> list[Any]:
-        """The chunks, unless they say anything else than what the hooks have seen."""
-        if response is not whole:
-            return [response]
-        text = "".join(map(self._model.text_of, chunks))
-        return chunks if text == self._model.text_of(whole) else [whole]
-
-    def _keep_refused(self, turn: Turn, call: HookedModelCall) -> ChatReply:
-        response, text = call.response, ""
-        if response is None:
-            # A blocked prompt must not go out with the next request (decision 0053).
-            response = empty_response(self._model.translator)
-        else:
-            text = self._commit(turn, response).text
-        fields = {"text": text, "blocked": True, "reason": call.reason}
-        return self._reply(call, response=response, **fields)
+    def _commit(self, new_turns: Sequence[Turn], response: Any) -> ModelReply:
+        """Take an answer into the history, with what it answers."""
+        reply = self._model.read(response)
+        answer = Turn(role=Role.MODEL, text=reply.text, calls=reply.calls, raw=response)
+        # Notes follow the turn: answers of tools must come right after their calls.
+        self.history += [*new_turns, *self._notes, answer]
+        self._notes.clear()
+        return reply
 
     def _reply(
-        self, decided: HookedModelCall | ModelOutcome, **fields: Any
+        self, decided: HookedModelCall | ModelOutcome, response: Any, **fields: Any
     ) -> ChatReply:
         self.note(decided.system_message)
         return ChatReply(
+            response=response,
             should_stop=decided.stop_reason is not None,
             stop_reason=decided.stop_reason,
             suppress_display=decided.suppress_display,
             **fields,
         )
-
-    def _commit(self, turn: Turn, response: Any) -> ModelReply:
-        read = self._model.read(response)
-        answer = Turn(role=Role.MODEL, text=read.text, calls=read.calls, raw=response)
-        # Notes follow the turn: answers of tools must come right after their calls.
-        self.history += [*_unless_kept(turn), *self._notes, answer]
-        self._notes.clear()
-        return read
-
-
-def _unless_kept(turn: Turn) -> tuple[Turn, ...]:
-    return () if turn.role is Role.TOOLS else (turn,)

@@ -26,7 +26,7 @@ from .conversation import (
     tools_turn,
     user_turn,
 )
-from .scheduler import ToolBatch, ToolScheduler
+from .scheduler import ToolScheduler
 from .session import ConfigOrSession, session_of
 from .tool_calls import refused_result
 from .triggers import (
@@ -105,34 +105,57 @@ class Agent:
 
     async def run(self, prompt: str) -> AgentResult:
         """Work on a prompt until there is an answer that the hooks accept."""
-        turn = await self._session.begin_turn(prompt)
-        if turn.refused:
-            return _ended_by_hook(turn)
-        text = f"{prompt}\n\n{turn.context}" if turn.context else prompt
+        hooked_turn = await self._session.begin_turn(prompt)
+        if hooked_turn.refused:
+            return _ended_by_hook(hooked_turn)
+        context = hooked_turn.context
+        text = f"{prompt}\n\n{context}" if context else prompt
         while True:
-            self.chat.note(turn.system_message)
+            self.chat.note(hooked_turn.system_message)
             result = await self._work(user_turn(text))
             if result.ending is not Ending.ANSWERED:
                 return result
-            again = await turn.finish(result.text)
-            if turn.clear_context:
+            rejection = await hooked_turn.finish(result.text)
+            if hooked_turn.clear_context:
                 self.chat.clear()
-            if again is None:
-                self.chat.note(turn.system_message)
-                return _accepted(turn, result)
-            text = turn.reason or ""
+            if rejection is None:
+                self.chat.note(hooked_turn.system_message)
+                if hooked_turn.ended is not None:
+                    return _ended_by_hook(hooked_turn, result.text)
+                return result
+            text = hooked_turn.reason or ""
 
     async def _work(self, turn: Turn) -> AgentResult:
         """Model and tool turns until the model has no more calls."""
         for _ in range(self._max_turns):
-            if self._is_history_full():
+            # One long turn may leave nothing to cut: do not compress it again at once.
+            if self._history_limit is not None and len(self.chat.history) >= max(
+                self._history_limit, 2 * self._compressed_length
+            ):
                 await self.compress(PreCompressTrigger.Auto)
             reply = await self.chat.send(turn, self._on_chunk)
             if reply.should_stop or reply.blocked or not reply.calls:
                 if reply.calls:
                     self.chat.add(_not_run(reply))
-                return _ended_by_reply(reply)
-            batch = await self._run_tools(reply)
+                ending = Ending.ANSWERED
+                if reply.should_stop:
+                    ending = Ending.STOPPED
+                elif reply.blocked and not reply.text:
+                    # A block with a synthetic response is an answer.
+                    ending = Ending.BLOCKED
+                return AgentResult(
+                    ending=ending,
+                    text=reply.text,
+                    reason=reply.stop_reason or reply.reason,
+                    suppress_display=reply.suppress_display,
+                )
+            try:
+                batch = await self._scheduler.run(reply.calls, reply.allowed_names)
+            except BaseException:
+                # Usually a cancellation: the next prompt needs a history in which
+                # every call has an answer.
+                self.chat.add(_not_run(reply))
+                raise
             turn = tools_turn(batch.answers)
             if batch.should_stop:
                 self.chat.add(turn)
@@ -140,21 +163,6 @@ class Agent:
         self.chat.add(turn)
         reason = f"no answer after {self._max_turns} model calls"
         return AgentResult(ending=Ending.OUT_OF_TURNS, reason=reason)
-
-    async def _run_tools(self, reply: ChatReply) -> ToolBatch:
-        try:
-            return await self._scheduler.run(reply.calls, reply.allowed_names)
-        except BaseException:
-            # Usually a cancellation: the next prompt needs a history in which every
-            # call has an answer.
-            self.chat.add(_not_run(reply))
-            raise
-
-    def _is_history_full(self) -> bool:
-        # One long turn may leave nothing to cut: do not compress it again at once.
-        return self._history_limit is not None and len(self.chat.history) >= max(
-            self._history_limit, 2 * self._compressed_length
-        )
 
     async def compress(
         self, trigger: PreCompressTrigger = PreCompressTrigger.Manual
@@ -197,28 +205,9 @@ class Agent:
         await self.end(SessionEndReason.Other if error else SessionEndReason.Exit)
 
 
-def _accepted(turn: HookedTurn, result: AgentResult) -> AgentResult:
-    return _ended_by_hook(turn, result.text) if turn.refused else result
-
-
 def _ended_by_hook(turn: HookedTurn, text: str = "") -> AgentResult:
     ending = Ending.STOPPED if turn.stopped else Ending.BLOCKED
     return AgentResult(ending=ending, text=text, reason=turn.reason)
-
-
-def _ended_by_reply(reply: ChatReply) -> AgentResult:
-    ending = Ending.ANSWERED
-    if reply.should_stop:
-        ending = Ending.STOPPED
-    elif reply.blocked and not reply.text:
-        # A block with a synthetic response is an answer.
-        ending = Ending.BLOCKED
-    return AgentResult(
-        ending=ending,
-        text=reply.text,
-        reason=reply.stop_reason or reply.reason,
-        suppress_display=reply.suppress_display,
-    )
 
 
 def _not_run(reply: ChatReply) -> Turn:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.agent.backends import ScriptedModel, ScriptedReply, Step
+from hookline.agent import ScriptedModel, ScriptedReply
 from hookline.agent.conversation import ToolAnswer
 from hookline.agent.loop import Agent, Ending
 from hookline.agent.session import Session
@@ -98,7 +98,7 @@ class Scene(Struct, frozen=True):
 
     title: str
     prompt: str
-    steps: tuple[Step, ...]
+    steps: tuple[str | ScriptedReply, ...]
     temperature: float = 0.2
     compress: bool = False
     """Whether the user compresses the history first."""

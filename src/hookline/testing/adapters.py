@@ -16,12 +16,13 @@ from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct, field
 
-from hookline.agent.backends import ScriptedReply
 from hookline.agent.session import Session
 from hookline.config import Config
 from hookline.engine.system import HookSystem
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
+
+from .scripted import ScriptedReply
 
 
 class Toolbox:
