@@ -184,7 +184,7 @@ def test_a_stub_names_what_its_package_exports(stub: Path) -> None:
     package = ".".join(("hookline", *stub.relative_to(SOURCE).parts[:-1]))
     module = import_module(package)
     homes = {
-        alias.name: node.module
+        alias.name: node.module and "." * node.level + node.module
         for node in ast.walk(ast.parse(stub.read_text()))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -194,9 +194,7 @@ def test_a_stub_names_what_its_package_exports(stub: Path) -> None:
     names = {name: home for name, home in homes.items() if home is not None}
     assert sorted(names) == module.__all__
     for name, home in names.items():
-        assert getattr(module, name) is getattr(
-            import_module(f"{package}.{home}"), name
-        )
+        assert getattr(module, name) is getattr(import_module(home, package), name)
 
 
 def loaded_by(statement: str) -> set[str]:
