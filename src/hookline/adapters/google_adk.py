@@ -78,7 +78,7 @@ class _Invocation:
         self.session, self.caller = session, caller
         # ADK resumes neither a live run nor one that is nested in a tool call.
         self.can_ask = caller is None and context.live_request_queue is None
-        self.run: HookedRun = session.begin_run()
+        self.run = HookedRun(session, self.stop)
         self.turn: HookedTurn | None = None
         self.notes: list[str] = []
         self.is_watched = self.has_no_answer = False
@@ -93,16 +93,18 @@ class _Invocation:
         self.tools: dict[ToolContext, HookedToolCall] = {}
 
     async def begin_turn(self, prompt: str) -> HookedTurn:
-        self.run = self.turn = await self.session.begin_turn(prompt)
-        return self.turn
+        self.run = self.turn = HookedTurn(self.session, prompt, self.stop)
+        return await self.turn.begin()
 
-    def stop(self, reason: str | None) -> None:
-        """Refuse every further call, also of the agents around this one."""
-        if reason is not None:
-            for run in (self.run, *self.agents.values()):
-                run.stop(reason)
-            if self.caller is not None:
-                self.caller.stop(reason)
+    def stop(self, reason: str) -> None:
+        """Refuse every further call, also of the agents around this one.
+
+        Whichever run is stopped by a hook, this is called.
+        """
+        for run in (self.run, *self.agents.values()):
+            run.stop(reason)
+        if self.caller is not None:
+            self.caller.run.stop(reason)
 
     async def finish(self) -> str | None:
         """Fire AfterAgent, unless there is no answer to show."""
@@ -115,7 +117,6 @@ class _Invocation:
     ) -> dict[str, Any] | None:
         """Fire AfterTool; a result for the model if hooks changed it."""
         outcome = await call.finish(result)
-        self.stop(outcome.stop_reason)
         return _answer(outcome) if outcome.changed else None
 
     def refusal(self, context: CallbackContext, reason: str | None) -> types.Content:
@@ -224,19 +225,18 @@ class HooklinePlugin(BasePlugin):
         self, *, invocation_context: InvocationContext
     ) -> None:
         """Fire AfterAgent, unless the runner does so."""
-        invocation = self._close(invocation_context)
+        key = (invocation_context.session.id, invocation_context.invocation_id)
+        invocation = self._invocations.pop(key, None)
         if invocation is None or invocation.turn is None:
             return
+        if invocation.waiting:
+            self._paused[key] = invocation
+            if len(self._paused) > _MAX_PAUSED:
+                del self._paused[next(iter(self._paused))]
         invocation.has_no_answer |= invocation_context.is_aborted
         if not invocation.is_watched:
             await self.session.warn_ineffective(_NAME, _GO_ON)
             await invocation.finish()
-
-    async def on_run_error_callback(
-        self, *, invocation_context: InvocationContext, **_: Any
-    ) -> None:
-        """Forget the run."""
-        self._close(invocation_context)
 
     async def before_agent_callback(
         self, *, agent: BaseAgent, callback_context: CallbackContext
@@ -259,16 +259,8 @@ class HooklinePlugin(BasePlugin):
         turn, task = invocation.agents.pop(who, None), asyncio.current_task()
         if turn is None or turn.refused or (task is not None and task.cancelling()):
             return None
-        reason = await turn.finish(invocation.answers.get(who, ""))
-        invocation.stop(turn.stop_reason)
-        reason = turn.stop_reason if reason is None else reason
+        reason = await turn.finish(invocation.answers.get(who, "")) or turn.stop_reason
         return None if reason is None else invocation.refusal(callback_context, reason)
-
-    async def on_agent_error_callback(
-        self, *, callback_context: CallbackContext, **_: Any
-    ) -> None:
-        """Forget the subagent: it has no answer."""
-        self._of(callback_context).agents.pop(_who(callback_context), None)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
@@ -285,7 +277,6 @@ class HooklinePlugin(BasePlugin):
         tools = list(llm_request.tools_dict)
         call = await run.begin_model(request, available_tools=tools)
         invocation.models[who] = call
-        invocation.stop(run.stop_reason)
         answer = answer_of(call)
         if answer is None:
             _apply(llm_request, request, call)
@@ -315,7 +306,6 @@ class HooklinePlugin(BasePlugin):
             candidates=[candidate], usage_metadata=llm_response.usage_metadata
         )
         outcome = await call.finish(response)
-        invocation.stop(outcome.stop_reason)
         answer = changed_answer(outcome)
         if answer is not None:
             refusal = invocation.refusal(callback_context, answer.text)
@@ -370,7 +360,6 @@ class HooklinePlugin(BasePlugin):
             call = await self._begin_tool(
                 invocation, run, function_call, is_askable=is_askable
             )
-        invocation.stop(run.stop_reason)
         if call.question is not None:
             tool_context.request_confirmation(hint=call.question)
             tool_context.actions.skip_summarization = True
@@ -435,8 +424,9 @@ class HooklinePlugin(BasePlugin):
             if event.author == "user" and event.branch == context.branch
         ]
         prompt = _first_text(prompts, context)
-        turn = await invocation.session.begin_subagent(context.agent_name, prompt)
-        invocation.stop(turn.stop_reason)
+        turn = await invocation.session.begin_subagent(
+            context.agent_name, prompt, parent=invocation.run
+        )
         if turn.refused:
             return turn.reason or ""
         invocation.agents[_who(context)] = turn
@@ -492,17 +482,9 @@ class HooklinePlugin(BasePlugin):
 
     def _of(self, context: CallbackContext) -> _Invocation:
         invocation = self._open(context.get_invocation_context())
-        if invocation.caller is not None:
-            invocation.stop(invocation.caller.run.stop_reason)
-        return invocation
-
-    def _close(self, context: InvocationContext) -> _Invocation | None:
-        key = (context.session.id, context.invocation_id)
-        invocation = self._invocations.pop(key, None)
-        if invocation is not None and invocation.waiting:
-            self._paused[key] = invocation
-            if len(self._paused) > _MAX_PAUSED:
-                del self._paused[next(iter(self._paused))]
+        caller = invocation.caller
+        if caller is not None and caller.run.stop_reason is not None:
+            invocation.stop(caller.run.stop_reason)
         return invocation
 
 

@@ -185,12 +185,6 @@ class _Run:
         approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id)
         return await self.begin_tool(tool, arguments, confirm=approved or None)
 
-    def stop_with(self, turn: HookedTurn) -> str:
-        """The reason of a subagent that hooks refused; their stop is that of all."""
-        if turn.stopped:
-            self.hooked.stop(turn.stop_reason)
-        return turn.reason or BLOCKED_BY_HOOK
-
     async def refuse_model(self, origin: str) -> None:
         """Raise if a model that hooks cannot see has hooks."""
         if await with_hooks(self.session, *_MODEL_EVENTS):
@@ -514,7 +508,7 @@ class _HookedTool:
         if (nested := run.paused.pop(call_id, None)) is None:
             prompt = str(_input_of(arguments).get("input", arguments))
             nested_turn = await run.session.begin_subagent(
-                self.subagent.name, prompt, agent_id=call_id
+                self.subagent.name, prompt, agent_id=call_id, parent=run.hooked
             )
             nested = _Run(run.session, nested_turn)
             nested.inserted = [_user_item(text) for text in nested_turn.additions]
@@ -539,7 +533,7 @@ class _HookedTool:
             answer_item = {"role": "assistant", "content": str(value)}
             earlier_items = [] if turn.clear_context else nested.inserted
             nested.inserted = [*earlier_items, answer_item, _user_item(rejection or "")]
-        return run.stop_with(turn), None
+        return turn.reason or BLOCKED_BY_HOOK, None
 
     async def _extended(self, run: HookedRun, ctx: Any, outcome: ToolOutcome) -> Any:
         """A result with what hooks added."""
@@ -592,10 +586,12 @@ async def _hand_off(
         call = await run.hooked.begin_tool(plain.tool_name, tool_input)
     if not call.refused:
         prompt = _prompt_of(ctx.turn_input)
-        turn = await run.session.begin_subagent(plain.agent_name, prompt)
+        turn = await run.session.begin_subagent(
+            plain.agent_name, prompt, parent=run.hooked
+        )
     run.is_transfer_refused = turn is None or turn.refused
     if turn is None or turn.refused:
-        run.transfer = call.message if turn is None else run.stop_with(turn)
+        run.transfer = (turn.reason if turn else call.message) or BLOCKED_BY_HOOK
         return run.agent
     changed_arguments = _arguments_of(call, arguments)
     agent = hooks.agent(await plain.on_invoke_handoff(ctx, changed_arguments))
