@@ -138,7 +138,8 @@ def _genai_call(pieces: list[Any]) -> Any:
     for path, text_pieces in texts.items():
         _set_argument(arguments, path, "".join(text_pieces))
     call = _merged(calls, args=arguments, partial_args=None, will_continue=None)
-    return _merged(pieces, function_call=call)
+    text = "".join(piece.text or "" for piece in pieces)
+    return _merged(pieces, function_call=call, text=text or None)
 
 
 def _set_argument(arguments: dict[str, Any], path: str, value: Any) -> None:

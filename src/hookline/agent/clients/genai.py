@@ -6,8 +6,7 @@ model call (decision 0051) and inside each tool.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -18,7 +17,7 @@ from hookline.agent.conversation import name_of
 from hookline.agent.decorator import HOOKED, hooked_tool
 from hookline.agent.model_calls import HookedModelCall
 from hookline.agent.waiting import Waiting, is_marked, iterate_to_end, run_to_end, wrap
-from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
+from hookline.errors import MissingExtraError, UnseenResponseError
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 from hookline.translators.values import get, with_field
 
@@ -50,14 +49,6 @@ def hooked_genai(client: Client, hooks: ClientHooks) -> Client:
     return cast("Client", HookedClient(client, hooks))
 
 
-def _warn_about(hooks: ClientHooks, name: str) -> None:
-    """Warn once about a part of the client that does not pass the hooks."""
-    hooks.session.warn_once(
-        f"client.{name} calls models without hooks: only generate_content, "
-        "generate_content_stream and chats pass them"
-    )
-
-
 class GenAICall:
     """One call of a client, with all its inner model and function calls.
 
@@ -75,48 +66,55 @@ class GenAICall:
         """The functions that it calls, each of which refuses what is not allowed."""
         self._open_names: dict[int | None, str] = {}
 
-    async def generate(self, send: Callable[..., Any], given: Any) -> Response:
+    async def generate(self, send: Callable[..., Any], arguments: Any) -> Response:
         """Make one model call with the SDK's ``send``."""
-        call = await self._wait.hooks(self._begin(given))
+        call = await self._wait.hooks(self._begin(arguments))
         if call.refused:
             return _refused(call)
-        sent = send(**structs.asdict(call.request))
-        outcome = await self._wait.hooks(call.finish(await self._wait.value(sent)))
+        sending = send(**structs.asdict(call.request))
+        outcome = await self._wait.hooks(call.finish(await self._wait.value(sending)))
         return self._without_calls(outcome.response)
 
     async def stream(
-        self, send: Callable[..., Any], given: Any
+        self, send: Callable[..., Any], arguments: Any
     ) -> AsyncGenerator[Response, None]:
         """Make one streamed model call with the SDK's ``send``."""
-        call = await self._wait.hooks(self._begin(given))
+        call = await self._wait.hooks(self._begin(arguments))
         if call.refused:
             yield _refused(call)
             return
         buffered = await self._wait.hooks(self.hooks.buffering.is_needed())
         chunks: list[Response] = []
-        sent = self._wait.items(send(**structs.asdict(call.request)))
-        async with aclosing(sent) as incoming:
+        sending = self._wait.items(send(**structs.asdict(call.request)))
+        async with aclosing(sending) as incoming:
             async for chunk in incoming:
                 chunks.append(chunk)
                 if not buffered:
                     yield self._without_calls(chunk)
         if not chunks:
             return
-        whole = self._assembled(chunks)
+        whole: Any = chunks
+        try:
+            whole = self._translator.assemble_response(chunks)
+        # Chunks are the SDK's objects. As a list the handler cannot read them either,
+        # so that a hook with onError "block" still blocks.
+        except Exception as error:  # noqa: BLE001
+            logger.warning("cannot assemble the chunks of a stream: %s", error)
         outcome = await self._wait.hooks(call.finish(whole))
         if buffered:
-            for chunk in self._shown(chunks, whole, outcome.response):
+            # Every text of a chunk is in the whole response, which the hooks have seen.
+            for chunk in [outcome.response] if outcome.changed else chunks:
                 yield self._without_calls(chunk)
 
-    async def _begin(self, given: dict[str, Any]) -> HookedModelCall:
+    async def _begin(self, arguments: dict[str, Any]) -> HookedModelCall:
         """Fire the hooks before a model call."""
         self._rounds -= 1
         self._open_names.clear()
-        request = GenerateContentRequest(**given)
+        request = GenerateContentRequest(**arguments)
         call = await self.run.begin_model(request, translator=self._translator)
         names = ("should_return_http_response", "shouldReturnHttpResponse")
         has_hooks = self.hooks.session.has_hooks
-        if get(given.get("config"), *names) and (
+        if get(request.config, *names) and (
             call.allowed_names is not None or await has_hooks("AfterModel")
         ):
             raise UnseenResponseError(names[0])
@@ -134,10 +132,10 @@ class GenAICall:
             return cast("Response", response)
         if self._rounds > 0:
             allowed |= self.guarded_names
-        lost: list[str] = []
+        dropped: list[str] = []
         for candidate in getattr(response, "candidates", None) or ():
             parts = (candidate.content and candidate.content.parts) or ()
-            kept = []
+            remaining = []
             for part in parts:
                 name = None
                 if part.function_call is not None:
@@ -146,39 +144,14 @@ class GenAICall:
                     name = part.function_call.name or first
                     self._open_names[candidate.index] = name
                 if name is None or name in allowed:
-                    kept.append(part)
+                    remaining.append(part)
                 else:
-                    lost.append(name)
-            if len(kept) < len(parts):
-                candidate.content.parts = kept
-        if lost:
-            self.hooks.warn_dropped(lost, is_stopped=is_stopped)
+                    dropped.append(name)
+            if len(remaining) < len(parts):
+                candidate.content.parts = remaining
+        if dropped:
+            self.hooks.warn_dropped(dropped, is_stopped=is_stopped)
         return cast("Response", response)
-
-    def _assembled(self, chunks: list[Response]) -> Any:
-        try:
-            return self._translator.assemble_response(chunks)
-        # Chunks are the SDK's objects. As a list the handler cannot read them either,
-        # so that a hook with onError "block" still blocks.
-        except Exception as error:  # noqa: BLE001
-            logger.warning("cannot assemble the chunks of a stream: %s", error)
-            return chunks
-
-    def _shown(self, chunks: list[Response], whole: Any, response: Any) -> list[Any]:
-        """The chunks, unless they say anything else than what the hooks have seen."""
-        if response is not whole:
-            return [response]
-        try:
-            return chunks if self._texts(chunks) == self._texts([whole]) else [whole]
-        except TranslationError:
-            return chunks  # nor could the hooks read it: their policies let it pass
-
-    def _texts(self, responses: Iterable[Any]) -> dict[int, str]:
-        found: defaultdict[int, str] = defaultdict(str)
-        for response in responses:
-            for one in self._translator.to_hook_llm_response(response).candidates:
-                found[one.index or 0] += "".join(one.content.parts)
-        return found
 
     def with_hooked_tools(self, config: Any) -> Any:
         """The SDK's config with hooks around its callables and MCP sessions."""
@@ -186,7 +159,7 @@ class GenAICall:
         tools = get(config, "tools")
         if tools is None:
             return config
-        if any(get(tool, "mcp_servers", "mcpServers") for tool in tools):
+        if any(get(tool, *_MCP_SERVERS) for tool in tools):
             self.hooks.session.warn_once(
                 "tools of mcp_servers are called without tool hooks: "
                 "pass an MCP session instead"
@@ -199,9 +172,7 @@ class GenAICall:
         automatic = get(config, *names)
         limit = get(automatic, "maximum_remote_calls", "maximumRemoteCalls")
         # One of these among the tools makes it call none.
-        declared = (
-            "function_declarations", "functionDeclarations", "mcp_servers", "mcpServers"
-        )  # fmt: skip
+        declared = ("function_declarations", "functionDeclarations", *_MCP_SERVERS)
         is_manual = get(automatic, "disable") or any(
             get(tool, *declared) for tool in get(config, "tools") or ()
         )
@@ -209,11 +180,12 @@ class GenAICall:
         self._rounds = 0 if is_manual else limit
 
     def _hooked(self, tool: Any) -> Any:
+        """A tool with its hooks, which refuses calls while it is not allowed."""
         if is_session(tool):
             return HookedSession(tool, self)
         if not callable(tool) or isinstance(tool, type) or is_marked(tool, _GUARDED):
             return tool
-        function = tool
+        function: Callable[..., Any] = tool
         if not is_marked(tool, HOOKED):
             decorate = hooked_tool(
                 self.hooks.session,
@@ -222,10 +194,17 @@ class GenAICall:
                 in_thread=self._wait.is_async,
             )
             function = decorate(tool)
-        self.guarded_names.add(name_of(function))
-        return _guarded(function, self)
+        name, problem = name_of(function), self.run.problem
+        self.guarded_names.add(name)
+
+        async def call(wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
+            return problem(name) or await wait.value(function(*args, **kwargs))
+
+        return wrap(function, call, self.hooks.session, _GUARDED)
 
 
+_GUARDED = "__hookline_guarded__"
+_MCP_SERVERS = ("mcp_servers", "mcpServers")
 # As the SDK has it; it does not call functions after the last of these answers.
 _DEFAULT_ROUNDS = 10
 
@@ -248,19 +227,6 @@ def _refused(call: HookedModelCall) -> Response:
         block_reason=types.BlockedReason.OTHER, block_reason_message=call.reason
     )
     return Response(prompt_feedback=feedback)
-
-
-_GUARDED = "__hookline_guarded__"
-
-
-def _guarded(function: Callable[..., Any], inside: GenAICall) -> Callable[..., Any]:
-    """Refuse calls of a function that is not allowed, or after a stop."""
-    name = name_of(function)
-
-    async def call(wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
-        return inside.run.problem(name) or await wait.value(function(*args, **kwargs))
-
-    return wrap(function, call, inside.hooks.session, _GUARDED)
 
 
 def is_session(tool: Any) -> bool:
@@ -329,12 +295,19 @@ _CLIENT_WITHOUT_WARNING = frozenset(
 )  # fmt: skip
 
 
+def _warn_about(hooks: ClientHooks, name: str) -> None:
+    """Warn once about a part of the client that does not pass the hooks."""
+    hooks.session.warn_once(
+        f"client.{name} calls models without hooks: only generate_content, "
+        "generate_content_stream and chats pass them"
+    )
+
+
 class _HookedModels:
     """Sync or async models; those of a running call know it."""
 
-    sdk: Any = Models
-    is_async = False
-    _prefix = "models"
+    sdk: Any
+    is_async: bool
 
     def __init__(
         self, models: Any, hooks: ClientHooks, call: GenAICall | None = None
@@ -342,51 +315,54 @@ class _HookedModels:
         # The SDK gives no other way to share a connection.
         super().__init__(models._api_client)  # type: ignore[call-arg]  # noqa: SLF001
         self._hooks = hooks
-        self._in_call = call is not None
-        self._call = call or GenAICall(hooks, is_async=self.is_async)
+        self._call = call
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        attribute = super().__getattribute__(name)
         if not name.startswith("_") and name not in _MODELS_WITHOUT_WARNING:
-            _warn_about(self._hooks, f"{self._prefix}.{name}")
-        return found
+            prefix = "aio.models" if self.is_async else "models"
+            _warn_about(self._hooks, f"{prefix}.{name}")
+        return attribute
 
-    def begin(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def begin(self, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The models of one call, and its arguments with hooked tools."""
         call, models = self._call, self
-        if not self._in_call:
+        if call is None:
             call = GenAICall(self._hooks, is_async=self.is_async)
             models = type(self)(self, self._hooks, call)
-        config = call.with_hooked_tools(given.get("config"))
-        if not self._in_call:
+        config = call.with_hooked_tools(arguments.get("config"))
+        if models is not self:
             call.count_rounds(config)
-        return models, {**given, "config": config}
+        return models, {**arguments, "config": config}
 
-    def generate_content(self, **given: Any) -> Any:
+    def generate_content(self, **arguments: Any) -> Any:
         """Generate through the hooks."""
-        models, given = self.begin(given)
-        return self.sdk.generate_content(models, **given)
+        models, arguments = self.begin(arguments)
+        return self.sdk.generate_content(models, **arguments)
 
-    def generate_content_stream(self, **given: Any) -> Any:
+    def generate_content_stream(self, **arguments: Any) -> Any:
         """Generate through the hooks, in chunks."""
-        models, given = self.begin(given)
-        return self.sdk.generate_content_stream(models, **given)
+        models, arguments = self.begin(arguments)
+        return self.sdk.generate_content_stream(models, **arguments)
 
-    def _generate_content_with_continuation(self, **given: Any) -> Any:
+    def _generate_content_with_continuation(self, **arguments: Any) -> Any:
         sdk: Any = super()
         send = sdk._generate_content_with_continuation  # noqa: SLF001 - overridden here
-        work = self._call.generate(send, given)
+        work = cast("GenAICall", self._call).generate(send, arguments)
         return work if self.is_async else run_to_end(work)
 
-    def _generate_content_stream_with_continuation(self, **given: Any) -> Any:
+    def _generate_content_stream_with_continuation(self, **arguments: Any) -> Any:
         sdk: Any = super()
         send = sdk._generate_content_stream_with_continuation  # noqa: SLF001 - same
-        chunks = self._call.stream(send, given)
+        chunks = cast("GenAICall", self._call).stream(send, arguments)
         return chunks if self.is_async else iterate_to_end(chunks)
 
 
 class HookedModels(_HookedModels, Models):
     """``client.models``."""
+
+    sdk = Models
+    is_async = False
 
 
 class HookedAsyncModels(_HookedModels, AsyncModels):
@@ -394,16 +370,15 @@ class HookedAsyncModels(_HookedModels, AsyncModels):
 
     sdk = AsyncModels
     is_async = True
-    _prefix = "aio.models"
 
     # Coroutine functions like the SDK's: callers may look.
-    async def generate_content(self, **given: Any) -> Any:
+    async def generate_content(self, **arguments: Any) -> Any:
         """Generate through the hooks."""
-        return await super().generate_content(**given)
+        return await super().generate_content(**arguments)
 
-    async def generate_content_stream(self, **given: Any) -> Any:
+    async def generate_content_stream(self, **arguments: Any) -> Any:
         """Generate through the hooks, in chunks."""
-        return await super().generate_content_stream(**given)
+        return await super().generate_content_stream(**arguments)
 
 
 class _HookedChat:
@@ -411,16 +386,17 @@ class _HookedChat:
 
     _config: Any
 
-    def __init__(self, models: _HookedModels, given: dict[str, Any]) -> None:
-        history = given.pop("history", None) or []
-        given["config"] = _with_listed_tools(given.get("config"))
-        super().__init__(modules=models, history=history, **given)  # type: ignore[call-arg]  # the SDK's own class
-        self._models = models
+    def __init__(self, *, modules: Any, **arguments: Any) -> None:
+        history = arguments.pop("history", None) or []
+        arguments["config"] = _with_listed_tools(arguments.get("config"))
+        super().__init__(modules=modules, history=history, **arguments)  # type: ignore[call-arg]  # the SDK's own class
+        self._models: _HookedModels = modules
 
     def _begin(self, config: Any) -> Any:
-        given = {"config": config or self._config}
-        self._modules, given = self._models.begin(given)
-        return given["config"]
+        self._modules, arguments = self._models.begin(
+            {"config": config or self._config}
+        )
+        return arguments["config"]
 
     def send_message(self, message: Any, config: Any = None) -> Any:
         """Send through the hooks."""
@@ -452,31 +428,43 @@ class HookedAsyncChat(_HookedChat, AsyncChat):
 class HookedChats(Chats):
     """``client.chats``."""
 
-    def create(self, **given: Any) -> HookedChat:
+    def create(self, **arguments: Any) -> HookedChat:
         """Start a chat."""
-        return HookedChat(cast("HookedModels", self._modules), given)
+        return HookedChat(modules=self._modules, **arguments)
 
 
 class HookedAsyncChats(AsyncChats):
     """``client.aio.chats``."""
 
-    def create(self, **given: Any) -> HookedAsyncChat:
+    def create(self, **arguments: Any) -> HookedAsyncChat:
         """Start a chat."""
-        return HookedAsyncChat(cast("HookedAsyncModels", self._modules), given)
+        return HookedAsyncChat(modules=self._modules, **arguments)
 
 
-class HookedClient:
+class _HookedPart:
+    """Passes on what is not hooked, with a warning where it may call a model."""
+
+    _prefix = ""
+
+    def __init__(self, client: Any, hooks: ClientHooks) -> None:
+        self._client = client
+        self._hooks = hooks
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._client, name)
+        if not name.startswith("_") and name not in _CLIENT_WITHOUT_WARNING:
+            _warn_about(self._hooks, f"{self._prefix}{name}")
+        return attribute
+
+
+class HookedClient(_HookedPart):
     """Replaces a ``Client``."""
 
     def __init__(self, client: Client, hooks: ClientHooks) -> None:
-        self._client = client
-        self._hooks = hooks
+        super().__init__(client, hooks)
         self.models = HookedModels(client.models, hooks)
         self.chats = HookedChats(self.models)
         self.aio = HookedAsyncClient(client.aio, hooks)
-
-    def __getattr__(self, name: str) -> Any:
-        return _unhooked_part(self._client, name, self._hooks)
 
     def __enter__(self) -> HookedClient:
         return self
@@ -485,24 +473,15 @@ class HookedClient:
         self._client.close()
 
 
-def _unhooked_part(client: Any, name: str, hooks: ClientHooks, prefix: str = "") -> Any:
-    found = getattr(client, name)
-    if not name.startswith("_") and name not in _CLIENT_WITHOUT_WARNING:
-        _warn_about(hooks, f"{prefix}{name}")
-    return found
-
-
-class HookedAsyncClient:
+class HookedAsyncClient(_HookedPart):
     """Replaces ``client.aio``."""
 
+    _prefix = "aio."
+
     def __init__(self, client: Any, hooks: ClientHooks) -> None:
-        self._client = client
-        self._hooks = hooks
+        super().__init__(client, hooks)
         self.models = HookedAsyncModels(client.models, hooks)
         self.chats = HookedAsyncChats(self.models)
-
-    def __getattr__(self, name: str) -> Any:
-        return _unhooked_part(self._client, name, self._hooks, "aio.")
 
     async def __aenter__(self) -> HookedAsyncClient:
         return self
