@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.hosts.converter import Migrated, joined
 from hookline.hosts.migration import (
+    SOURCES,
     HookFile,
     MigrationSource,
     find_hooks,
@@ -58,10 +59,9 @@ exit status: 0 done, 1 nothing written"""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    sources = [source.value for source in MigrationSource]
     text = "the agent that the settings belong to"
     parser.add_argument(
-        "--from", dest="source", required=True, choices=sources, help=text
+        "--from", dest="source", required=True, choices=[*SOURCES], help=text
     )
     text = "settings file, plugin, or the project that contains settings"
     parser.add_argument("paths", nargs="*", metavar="PATH", help=text)
@@ -72,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> None:
     """Convert and write the settings, and list what cannot be converted."""
-    source = MigrationSource(options.source)
+    source = SOURCES[options.source]
     project = options.cwd if options.paths else _project_dir(source, options.cwd)
     paths = [Path(one) for one in options.paths or [project]]
     files = [file for path in paths for file in find_hooks(source, path)]

@@ -14,37 +14,11 @@ from typing import Any
 
 from hookline.protocol.dialects import CLAUDE_TOOLS
 
+from .host import Layout
 from .host_verdict import Wire
 from .registry import HOSTS
 
-_CLAUDE_SHAPED: dict[str, frozenset[str]] = {
-    "codex": frozenset({"apply_patch", "exec_command", "write_stdin"}),
-    "qwen": frozenset(
-        {
-            *("run_shell_command", "write_file", "read_file", "replace", "edit"),
-            *("read_many_files", "list_directory", "web_fetch", "glob"),
-            *("grep_search", "search_file_content", "todo_write"),
-        }
-    ),
-    "droid": frozenset({"Execute", "Create", "ApplyPatch", "FetchUrl"}),
-}
-"""Agents with the events of Claude Code, and what they call their tools."""
-_KEYS: dict[str, frozenset[str]] = {
-    "copilot": frozenset({"bash", "powershell", "timeoutSec"}),
-    "codex": frozenset({"commandWindows", "additionalContextLimit"}),
-    "goose": frozenset({"on_failure"}),
-    "kiro": frozenset({"timeout_ms", "trigger"}),
-}
-"""Keys of a hook that only this agent has."""
-_OWN_EVENTS = ("claude", "gemini", "copilot", "cursor", "kiro", "windsurf")
-"""Agents that are known by the names of their events."""
-_CURSOR_EVENTS = frozenset(
-    {
-        *("beforeShellExecution", "beforeMCPExecution", "beforeReadFile"),
-        *("afterShellExecution", "afterMCPExecution", "afterFileEdit"),
-    }
-)
-"""Events of Cursor that the bridge does not answer."""
+_CONVERTED = ("claude", "gemini", "llxprt")
 _LONGEST_S = 1000
 """No hook of Claude Code is meant to run longer, and Qwen Code counts milliseconds."""
 
@@ -55,16 +29,19 @@ def foreign_file(source: str, path: Path, theirs: Wire | None) -> str | None:
     ``theirs``: what it says, where it was read.
     """
     place = path.absolute().as_posix()
-    owners = (h for h in HOSTS if re.search(f"/(?:{HOSTS[h].places})$", place))
-    owner, verb = next(owners, None), "is a file of"
+    verb = "is a file of"
+    owner = next(
+        (name for name in HOSTS if re.search(f"/(?:{HOSTS[name].places})$", place)),
+        None,
+    )
     if owner is None and theirs is not None:
-        owner, verb = _owner_by_content(source, theirs), "looks like one of"
+        verb, owner = "looks like one of", _owner_by_content(source, theirs)
         if owner == "qwen" and path.absolute().parent.name == "hooks":
             owner = None  # it has no plugins like Claude Code's
     if owner is None or owner == source:
         return None
     whose = f"{path} {verb} {HOSTS[owner].title}"
-    if owner in ("claude", "gemini", "llxprt"):
+    if owner in _CONVERTED:
         command = f"hookline migrate --from {owner} {shlex.quote(str(path))}"
         return f"{whose}: run '{command}'"
     todo = "whose hooks cannot be converted yet: write them to .hookline/settings.json"
@@ -81,34 +58,45 @@ def foreign_files(source: str, project: Path) -> Iterator[str]:
 
 
 def _owner_by_content(source: str, theirs: Wire) -> str | None:
+    """By keys of hooks, then by the names of events, then by tools and times."""
     hooks = theirs.get("hooks")
     by_event = hooks if isinstance(hooks, dict) else {}
     groups = [
-        group for value in [hooks, *by_event.values()] for group in _objects(value)
+        (event, group)
+        for event, value in [("", hooks), *by_event.items()]
+        for group in _objects(value)
     ]
-    entries = groups + [
-        hook for group in groups for hook in _objects(group.get("hooks"))
+    entries = [
+        entry for _, group in groups for entry in (group, *_objects(group.get("hooks")))
     ]
-    for host, keys in _KEYS.items():
-        if any(keys & entry.keys() for entry in entries):
-            return host
-    counts = {
-        name: len(by_event.keys() & {*host.events, *host.ignored, *others})
+    for name, host in HOSTS.items():
+        if any(host.hook_keys & entry.keys() for entry in entries):
+            return name
+    claude_like = [
+        name
         for name, host in HOSTS.items()
-        for others in [_CURSOR_EVENTS if name == "cursor" else ()]
-        if name in (source, *_OWN_EVENTS)
+        if host.files.layout is Layout.GROUPS and "PreToolUse" in host.events
+    ]
+    counts = {
+        name: len(by_event.keys() & {*host.events, *host.ignored, *host.unanswered})
+        for name, host in HOSTS.items()
+        if name in (source, "claude") or name not in claude_like
     }
     owner = max(counts, key=lambda name: (counts[name], name == source))
     if counts[owner] > counts[source] or source != "claude":
         return owner if counts[owner] else None
     # Its events are Claude Code's, or none of anybody's: its tools and times tell.
-    matchers = (str(group.get("matcher", "")) for group in groups)
+    matchers = (
+        str(group.get("matcher", "")) for event, group in groups if "Tool" in event
+    )
     words = {word for matcher in matchers for word in re.findall(r"\w+", matcher)}
     if words & CLAUDE_TOOLS.keys():
         return None
-    for host, tools in _CLAUDE_SHAPED.items():
-        if words & tools:
-            return host
+    # A plain word, such as "edit", may be a pattern for Claude Code's own tools.
+    words = {word for word in words if "_" in word or word.istitle()}
+    for name in claude_like:
+        if words & HOSTS[name].tools.keys():
+            return name
     timeouts = [entry.get("timeout") for entry in entries]
     is_long = any(isinstance(t, (int, float)) and t >= _LONGEST_S for t in timeouts)
     return "qwen" if is_long else None

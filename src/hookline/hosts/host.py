@@ -180,6 +180,10 @@ class Host:
     """Other names of these events, in the JSON or in older versions."""
     ignored: frozenset[str] = frozenset()
     """Further events that the host is known to have."""
+    unanswered: frozenset[str] = frozenset()
+    """Events that the host has and the bridge does not answer."""
+    hook_keys: frozenset[str] = frozenset()
+    """Keys of a hook in settings that only this agent has."""
     spelled: Mapping[str, str] = {}
     """Fields that Claude Code calls otherwise: the host's names, the first one wins."""
     reasons: Mapping[str, str] = {}

@@ -55,6 +55,7 @@ class CodexHost(ClaudeHost):
         "change: until then Codex does not run them, and does not say so",
     )
     places = r"\.codex/[^/]+"
+    hook_keys = frozenset({"commandWindows", "additionalContextLimit"})
     project_variables = ()
     events = {
         name: event for name, event in CLAUDE_EVENTS.items() if name != "Notification"

@@ -78,6 +78,7 @@ class CopilotHost(Host):
         "'copilot -p' does not ask: --trust-folder trusts it for one run",
     )
     places = r"\.github/(hooks|copilot)/[^/]+|\.copilot/(hooks/)?[^/]+"
+    hook_keys = frozenset({"bash", "powershell", "timeoutSec"})
     project_variables = ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
     events = {
         "preToolUse": _E.BeforeTool,

@@ -77,6 +77,12 @@ class CursorHost(Host):
             *("beforeTabFileRead", "afterTabFileEdit"),
         }
     )
+    unanswered = frozenset(
+        {
+            *("beforeShellExecution", "beforeMCPExecution", "beforeReadFile"),
+            *("afterShellExecution", "afterMCPExecution", "afterFileEdit"),
+        }
+    )
     spelled = {
         "session_id": "session_id conversation_id",
         "error": "error_message",

@@ -44,6 +44,7 @@ class GooseHost(Host):
         manifest=("../plugin.json", {"name": "hookline", "version": "1.0.0"}),
     )
     places = r"(\.agents|goose)/plugins/[^/]+/(hooks/)?[^/]+"
+    hook_keys = frozenset({"on_failure"})
     events = {
         "PreToolUse": _E.BeforeTool,
         "PostToolUse": _E.AfterTool,

@@ -36,6 +36,7 @@ class KiroHost(Host):
         names_event=True,
     )
     places = r"\.(kiro|amazonq)/([^/]+/)?[^/]+|amazonq/cli-agents/[^/]+"
+    hook_keys = frozenset({"timeout_ms", "trigger"})
     events = {
         "PreToolUse": _E.BeforeTool,
         "PostToolUse": _E.AfterTool,

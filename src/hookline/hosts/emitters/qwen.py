@@ -60,9 +60,14 @@ class QwenHost(ClaudeHost):
     )
     tools = tool_names(
         {
-            Tool.REPLACE: "edit notebook_edit",
-            Tool.SHELL: "monitor",
-            Tool.GREP: "grep_search",
+            Tool.SHELL: "run_shell_command monitor",
+            Tool.READ: "read_file",
+            Tool.WRITE: "write_file",
+            Tool.REPLACE: "replace edit notebook_edit",
+            Tool.GLOB: "glob",
+            Tool.GREP: "search_file_content grep_search",
+            Tool.LIST: "list_directory",
+            Tool.FETCH: "web_fetch",
             Tool.TASK: "agent",
         }
     )
