@@ -36,6 +36,7 @@ from .kit import (
     Sessions,
     answer_of,
     changed_answer,
+    changed_settings,
     joined,
     must_call_tool,
     with_hooks,
@@ -96,41 +97,7 @@ _NOT_OVER = (
 """What a tool raises that has no result yet, or never will."""
 
 
-class _RunState:
-    """What the hooks of one run share."""
-
-    def __init__(self, session: Session, parent: HookedRun | None) -> None:
-        self.session = session
-        self.parent = parent
-        """The run whose tool runs this agent, as a subagent."""
-        self.run: HookedRun = session.begin_run()
-        self.calls: dict[int, HookedToolCall] = {}
-        """The calls that run, by the identity of their parts."""
-        self.begin_request(None)
-
-    def begin_request(self, request: _Request | None) -> None:
-        """Forget what hooks decided on the response before."""
-        self.request = request
-        self.refusal: str | None = None
-        """What hooks answer in place of the response."""
-        self.again: str | None = None
-        """What to go on with after an answer that hooks rejected."""
-        self.is_settled = False
-        """Whether hooks have seen the response as an answer."""
-
-    async def settle(self, answer: str) -> None:
-        """AfterAgent, or SubagentStop."""
-        self.is_settled = True
-        if isinstance(self.run, HookedTurn):
-            self.again = await self.run.finish(answer)
-
-    async def is_held_back(self) -> bool:
-        """Whether a stream waits for hooks that see the complete response."""
-        end = "SubagentStop" if self.parent else "AfterAgent"
-        return bool(await with_hooks(self.session, "AfterModel", end))
-
-
-_delegating: ContextVar[HookedRun | None] = ContextVar("hookline_run", default=None)
+_caller: ContextVar[HookedRun | None] = ContextVar("hookline_run", default=None)
 """The run whose tool is running: an agent that the tool runs is its subagent."""
 
 
@@ -143,8 +110,21 @@ class HooklineCapability(AbstractCapability[Any]):
     the run's has it).
     """
 
-    state: _RunState
-    """Of the run that this copy is for."""
+    session: Session
+    run: HookedRun
+    """Of the copy for one run: its turn, or its tools alone."""
+    caller: HookedRun | None
+    """The run whose tool runs this agent, as a subagent."""
+    calls: dict[int, HookedToolCall]
+    """The calls that run, by the identity of their parts."""
+    request: _Request | None = None
+    """The last one to the model."""
+    refusal: str | None = None
+    """What hooks answer in place of its response."""
+    rejection: str | None = None
+    """What to go on with after an answer that hooks rejected."""
+    is_settled = False
+    """Whether hooks have seen the response as an answer."""
 
     def __init__(
         self,
@@ -162,69 +142,78 @@ class HooklineCapability(AbstractCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
         """A copy with the state of one run."""
-        parent, hooks = _delegating.get(), copy(self)
-        session = self._sessions.of(ctx.conversation_id, parent)
-        hooks.state = _RunState(session, parent)
+        hooks = copy(self)
+        hooks.caller, hooks.calls = _caller.get(), {}
+        hooks.session = self._sessions.of(ctx.conversation_id, hooks.caller)
+        hooks.run = hooks.session.begin_run()
         return hooks
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
         """BeforeAgent, or SubagentStart; a realtime session has no turns."""
-        state, prompt = self.state, _prompt_of(ctx)
-        session, parent = state.session, state.parent
-        await session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
+        await self.session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
         if ctx.realtime:
             return await handler()
-        if parent is None:
-            state.run = turn = await session.begin_turn(prompt)
+        # A run that goes on with a history has the last prompt there.
+        parts = [part for message in ctx.messages for part in message.parts]
+        prompts = [p.content for p in parts if isinstance(p, msg.UserPromptPart)]
+        prompts += [] if ctx.prompt is None else [ctx.prompt]
+        prompt = _plain(prompts[-1]) if prompts else ""
+        if self.caller is None:
+            self.run = turn = await self.session.begin_turn(prompt)
         else:
             name = (ctx.agent and ctx.agent.name) or "agent"
-            state.run = turn = await session.begin_subagent(name, prompt, parent=parent)
+            self.run = turn = await self.session.begin_subagent(
+                name, prompt, parent=self.caller
+            )
         if not turn.refused:
             ctx.enqueue(*turn.additions)
         return await handler()
+
+    async def settle(self, answer: str) -> None:
+        """AfterAgent, or SubagentStop."""
+        self.is_settled = True
+        if isinstance(self.run, HookedTurn):
+            self.rejection = await self.run.finish(answer)
 
     async def wrap_node_run(
         self, ctx: RunContext[Any], *, node: Any, handler: Any
     ) -> Any:
         """Go on after an answer that hooks rejected, and end where they say so."""
-        state = self.state
-        if isinstance(node, UserPromptNode) and node.user_prompt and state.run.ended:
+        is_prompt = isinstance(node, UserPromptNode)
+        if is_prompt and node.user_prompt and self.run.ended:
             # The next run of this history would send the blocked prompt.
             node = replace(node, user_prompt=_BLOCKED_PROMPT)
-        if isinstance(node, CallToolsNode) and state.refusal is not None:
+        is_response = isinstance(node, CallToolsNode)
+        if is_response and self.refusal is not None:
             # Validators and functions of the output are for answers.
-            return End(FinalResult(state.refusal))
+            return End(FinalResult(self.refusal))
         result = await handler(node)
-        if isinstance(result, CallToolsNode) and (reason := state.again) is not None:
-            calls = result.model_response.tool_calls
+        if isinstance(result, CallToolsNode) and self.rejection is not None:
             parts: list[Any] = [
                 msg.ToolReturnPart(
-                    call.tool_name, reason, call.tool_call_id, outcome="failed"
+                    call.tool_name, self.rejection, call.tool_call_id, outcome="failed"
                 )
-                for call in calls
+                for call in result.model_response.tool_calls
             ]
-            parts = parts or [msg.UserPromptPart(reason)]
+            parts = parts or [msg.UserPromptPart(self.rejection)]
             return ModelRequestNode(msg.ModelRequest(parts))
-        if isinstance(result, End) and state.refusal is None:
-            return await self._ended(ctx, node, result)
-        return result
-
-    async def _ended(self, ctx: RunContext[Any], node: Any, result: End[Any]) -> Any:
-        """What only the end tells: an answer beside calls, a stop by one of them."""
-        state, output = self.state, result.data.output
-        if not state.is_settled and not isinstance(output, DeferredToolRequests):
-            await state.settle(content_text(output))
-        reason = state.again or state.run.ended
+        if not isinstance(result, End) or self.refusal is not None:
+            return result
+        # Only the end tells of an answer beside calls, and of a stop by one of them.
+        output = result.data.output
+        if not self.is_settled and not isinstance(output, DeferredToolRequests):
+            await self.settle(content_text(output))
+        reason = self.rejection or self.run.ended
         if reason is None:
             return result
-        if not isinstance(node, CallToolsNode):
+        if not is_response:
             # run_stream has handed the answer out and takes no other one.
             raise exceptions.AgentRunError(f"A hook rejected the answer: {reason}")
-        if state.again is not None:
+        if self.rejection is not None:
             ctx.enqueue(reason)
             return result
-        if state.request is not None:
-            state.request.refusal(reason)
+        if self.request is not None:
+            self.request.refusal(reason)
         return End(FinalResult(reason))
 
     async def after_tool_validate(
@@ -247,17 +236,32 @@ class HooklineCapability(AbstractCapability[Any]):
         if hooked_call.changed_names:
             names = hooked_call.tool_input.keys() - {*hooked_call.changed_names}
             unchanged = {name: args[name] for name in names & args.keys()}
-            args = await _validated(ctx, call) | unchanged
-        self.state.calls[id(call)] = hooked_call
+            args = call.args_as_dict()
+            if ctx.tool_manager is not None:
+                valid = await ctx.tool_manager.validate_tool_call(
+                    call,
+                    approved=ctx.tool_call_approved,
+                    metadata=ctx.tool_call_metadata,
+                )
+                if problem := valid.validation_error or valid.deferral:
+                    raise problem
+                args = valid.validated_args or {}
+            args = {**args, **unchanged}
+        self.calls[id(call)] = hooked_call
         return args
 
     async def _begin_tool(
         self, ctx: RunContext[Any], call: ToolCallPart, args: Any, *, defer: bool
     ) -> HookedToolCall:
+        tool_input = args
+        if len(args) == 1 and args.keys().isdisjoint(call.args_as_dict()):
+            # The model gives the fields of an object that is the only parameter.
+            fields = to_jsonable_python(*args.values(), serialize_unknown=True)
+            tool_input = fields if isinstance(fields, dict) else args
         confirm = True if ctx.tool_call_approved else self._confirm
-        hooked_call = await self.state.run.begin_tool(
+        hooked_call = await self.run.begin_tool(
             call.tool_name,
-            _input_of(call, args),
+            tool_input,
             confirm=confirm,
             defer=defer and confirm is None,
         )
@@ -305,24 +309,34 @@ class HooklineCapability(AbstractCapability[Any]):
         self, key: object, handler: Any, args: Any
     ) -> tuple[HookedToolCall | None, Any]:
         """Run a tool or an output function: its call, if hooks saw one, and result."""
-        token = _delegating.set(self.state.run)
+        token = _caller.set(self.run)
         try:
             result = await handler(args)
         except _NOT_OVER:
             raise
         except Exception as error:
-            if hooked_call := self.state.calls.pop(id(key), None):
-                raise await _failure(hooked_call, error) from error
-            raise
+            hooked_call = self.calls.pop(id(key), None)
+            if hooked_call is None:
+                raise
+            kinds = exceptions.ToolRetryError | exceptions.ToolFailedError
+            cause = error.__cause__ if isinstance(error, kinds) else None
+            outcome = await hooked_call.finish(cause or error)
+            if outcome.is_replaced:
+                raise exceptions.ToolFailed(outcome.text) from error
+            if cause is None or not outcome.additions:
+                raise
+            is_final = isinstance(error, exceptions.ToolFailedError)
+            kind = exceptions.ToolFailed if is_final else exceptions.ModelRetry
+            raise kind(joined([str(cause), *outcome.additions])) from error
         finally:
-            _delegating.reset(token)
-        return self.state.calls.pop(id(key), None), result
+            _caller.reset(token)
+        return self.calls.pop(id(key), None), result
 
     async def before_output_process(
         self, ctx: RunContext[Any], *, output_context: Any, output: Any
     ) -> Any:
         """BeforeTool for an output function, which is a tool that ends the run."""
-        session, call = self.state.session, output_context.tool_call
+        session, call = self.session, output_context.tool_call
         kind = output_context.output_type
         # Only the class of a ``Choices`` set knows that its values are functions.
         is_set = getattr(kind, "__module__", None) == Choices.__module__
@@ -349,7 +363,7 @@ class HooklineCapability(AbstractCapability[Any]):
         args = output if isinstance(output, dict) else fields
         args = args if isinstance(args, dict) else {only: output}
         # No selection of tools forbids it: a run has to end.
-        hooked_call = HookedToolCall(session, name, args, on_stop=self.state.run.stop)
+        hooked_call = HookedToolCall(session, name, args, on_stop=self.run.stop)
         await hooked_call.begin(self._confirm)
         changed = hooked_call.tool_input
         if not hooked_call.refused and changed.keys() != args.keys():
@@ -360,7 +374,7 @@ class HooklineCapability(AbstractCapability[Any]):
             raise exceptions.ModelRetry(hooked_call.message)
         if call is not None:
             _record(call, hooked_call)
-        self.state.calls[id(output_context)] = hooked_call
+        self.calls[id(output_context)] = hooked_call
         if not hooked_call.changed_names or isinstance(output, dict):
             return changed if hooked_call.changed_names else output
         if not isinstance(fields, dict):
@@ -373,8 +387,8 @@ class HooklineCapability(AbstractCapability[Any]):
         """AfterTool for an output function."""
         hooked_call, result = await self._run(output_context, handler, output)
         outcome = None if hooked_call is None else await hooked_call.finish(result)
-        if outcome is not None and outcome.is_replaced and self.state.request:
-            self.state.request.refusal(outcome.text)
+        if outcome is not None and outcome.is_replaced and self.request:
+            self.request.refusal(outcome.text)
             return outcome.text
         if outcome is not None and outcome.additions:
             added = outcome.additions
@@ -383,15 +397,15 @@ class HooklineCapability(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: models.Model) -> models.Model:
         """The model with hooks around each request."""
-        return _HookedModel(model, self.state)
+        return _HookedModel(model, self)
 
 
 class _HookedModel(WrapperModel):
     """The model of one request, with the hooks of its run."""
 
-    def __init__(self, wrapped: models.Model, state: _RunState) -> None:
+    def __init__(self, wrapped: models.Model, hooks: HooklineCapability) -> None:
         super().__init__(wrapped)
-        self._state = state
+        self._hooks = hooks
 
     async def request(
         self,
@@ -419,7 +433,8 @@ class _HookedModel(WrapperModel):
         if not call.refused:
             model, *arguments = hooked_request.changed(call, self.wrapped)
             async with model.request_stream(*arguments, run_context) as stream:
-                if not await self._state.is_held_back():
+                end = "SubagentStop" if self._hooks.caller else "AfterAgent"
+                if not await with_hooks(self._hooks.session, "AfterModel", end):
                     yield stream
                     return
                 # Hooks of another config, further in, may have rejected the answer.
@@ -430,15 +445,17 @@ class _HookedModel(WrapperModel):
             response,
             model_request_parameters=model_request_parameters,
             # Without events nobody takes a rejected answer for the final one.
-            replay_events=is_shown and self._state.again is None,
+            replay_events=is_shown and self._hooks.rejection is None,
         )
 
     async def _begin(self, request: _Request) -> HookedModelCall:
         """BeforeToolSelection and BeforeModel."""
-        self._state.begin_request(request)
+        hooks = self._hooks
+        hooks.request, hooks.is_settled = request, False
+        hooks.refusal = hooks.rejection = None
         # Those for the output are no tools that a hook could forbid.
         functions, hosted = request.params.function_tools, request.params.native_tools
-        return await self._state.run.begin_model(
+        return await hooks.run.begin_model(
             {"model": self.model_name, **request.stable},
             available_tools=[*(t.name for t in functions), *(t.kind for t in hosted)],
             translator=StableTranslator(),
@@ -448,7 +465,7 @@ class _HookedModel(WrapperModel):
         self, call: HookedModelCall, request: _Request, response: ModelResponse | None
     ) -> ModelResponse:
         """AfterModel, and AfterAgent if the run ends with the response."""
-        state, answer = self._state, answer_of(call)
+        hooks, answer = self._hooks, answer_of(call)
         if response is not None:
             outcome = await call.finish({"text": request.text_of(response)})
             changed = changed_answer(outcome, request.calls_beside_output(response))
@@ -457,12 +474,12 @@ class _HookedModel(WrapperModel):
         elif answer is not None and not answer.is_ending:
             response = request.answer(answer.text)
         if response is None:
-            state.refusal = answer.text if answer else BLOCKED_BY_HOOK
-            return request.refusal(state.refusal)
+            hooks.refusal = answer.text if answer else BLOCKED_BY_HOOK
+            return request.refusal(hooks.refusal)
         if request.is_answer(response):
-            await state.settle(request.text_of(response))
-        state.refusal = state.run.ended
-        return response if state.refusal is None else request.refusal(state.refusal)
+            await hooks.settle(request.text_of(response))
+        hooks.refusal = hooks.run.ended
+        return response if hooks.refusal is None else request.refusal(hooks.refusal)
 
     async def batch_encode(self, request: Any) -> Any:
         """Refuse: BatchModelRequests sends requests past the hooks."""
@@ -496,9 +513,7 @@ class _Request:
     def changed(self, call: HookedModelCall, model: models.Model) -> tuple[Any, ...]:
         """The model, messages, settings and parameters after the hooks."""
         changes, params = call.changes, self.params
-        settings = dict[str, Any](self.settings or {})
-        for name in _SETTINGS.keys() & changes.config:
-            settings[_SETTINGS[name]] = changes.config[name]
+        settings = changed_settings(self.settings or {}, changes, _SETTINGS)
         if (allowed := call.allowed_names) is not None:
             functions, hosted = params.function_tools, params.native_tools
             params = replace(
@@ -506,10 +521,11 @@ class _Request:
                 function_tools=[tool for tool in functions if tool.name in allowed],
                 native_tools=[tool for tool in hosted if tool.kind in allowed],
             )
-            settings["tool_choice"] = None  # it may name a tool that is gone
+            settings.pop("tool_choice", None)  # it may name a tool that is gone
         if must_call_tool(call):
-            settings["tool_choice"] = "required" if params.function_tools else None
-        settings = {k: v for k, v in settings.items() if v is not None}
+            settings.pop("tool_choice", None)
+            if params.function_tools:
+                settings["tool_choice"] = "required"
         messages = self.messages
         if changes:
             messages, instructions = self._edited(changes)
@@ -642,24 +658,6 @@ _MESSAGES: MessageShape[_Row] = MessageShape(
 )
 
 
-def _prompt_of(ctx: RunContext[Any]) -> str:
-    """The prompt of a run; where it goes on with a history, the last one there."""
-    if ctx.prompt is not None:
-        return _plain(ctx.prompt)
-    parts = [part for message in ctx.messages for part in message.parts]
-    prompts = [part for part in parts if isinstance(part, msg.UserPromptPart)]
-    return _plain(prompts[-1].content) if prompts else ""
-
-
-def _input_of(call: ToolCallPart, args: dict[str, Any]) -> dict[str, Any]:
-    """The input as the model gives it: an object may stand for an only parameter."""
-    if len(args) == 1 and args.keys().isdisjoint(call.args_as_dict()):
-        fields = to_jsonable_python(*args.values(), serialize_unknown=True)
-        if isinstance(fields, dict):
-            return fields
-    return args
-
-
 def _record(call: ToolCallPart, hooked_call: HookedToolCall) -> None:
     """Write what hooks changed into the call in the history."""
     names, changed = hooked_call.changed_names, hooked_call.tool_input
@@ -669,29 +667,3 @@ def _record(call: ToolCallPart, hooked_call: HookedToolCall) -> None:
         call.args = unchanged | to_jsonable_python(new, serialize_unknown=True)
         # By its id a service takes its own copy of the call.
         call.id = None
-
-
-async def _validated(ctx: RunContext[Any], call: ToolCallPart) -> dict[str, Any]:
-    """The arguments of a changed call, as pydantic-ai validates them."""
-    if ctx.tool_manager is None:
-        return call.args_as_dict()
-    valid = await ctx.tool_manager.validate_tool_call(
-        call, approved=ctx.tool_call_approved, metadata=ctx.tool_call_metadata
-    )
-    if problem := valid.validation_error or valid.deferral:
-        raise problem
-    return valid.validated_args or {}
-
-
-async def _failure(hooked_call: HookedToolCall, error: Exception) -> Exception:
-    """What to raise for a tool that failed, after the hooks."""
-    is_told = isinstance(error, exceptions.ToolRetryError | exceptions.ToolFailedError)
-    cause = error.__cause__ if is_told else None
-    outcome = await hooked_call.finish(cause or error)
-    if outcome.is_replaced:
-        return exceptions.ToolFailed(outcome.text)
-    if cause is None or not outcome.additions:
-        return error
-    is_final = isinstance(error, exceptions.ToolFailedError)
-    kind = exceptions.ToolFailed if is_final else exceptions.ModelRetry
-    return kind(joined([str(cause), *outcome.additions]))
