@@ -29,10 +29,12 @@ from .kit import (
     MessageShape,
     Sessions,
     changed_answer,
+    extended,
     joined,
     service_role,
     stable_role,
     warn_of_settings,
+    with_text,
 )
 
 try:
@@ -52,7 +54,7 @@ _NO_EFFECT = {
 
 @dataclass
 class _Run:
-    """One run of an agent, from its input to its output."""
+    """One run of an agent, with a method for each interception point after its input."""
 
     turn: HookedTurn
     confirm: Confirm | None
@@ -133,15 +135,6 @@ class _Run:
         return ALLOW
 
 
-_POINTS = {
-    "pre_model_call": _Run.pre_model_call,
-    "post_model_call": _Run.post_model_call,
-    "pre_tool_call": _Run.pre_tool_call,
-    "post_tool_call": _Run.post_tool_call,
-    "output": _Run.output,
-}
-
-
 class HooklineInterceptor:
     """Asks the hooks of a config at every interception point.
 
@@ -175,22 +168,19 @@ class HooklineInterceptor:
         elif point == "agent_shutdown":
             self._runs.pop(key, None)
         elif point == "input":
-            turn = await session.begin_turn(_text_of(context["target"]["content"]))
+            content = context["target"]["content"]
+            turn = await session.begin_turn(_text_of(content))
             self._runs[key] = self._run(turn)
-            return _turn_verdict(turn, context["target"]["content"])
-        elif point in _POINTS:
+            if turn.refused:
+                return _deny(turn.reason)
+            if turn.additions:
+                return _transform(_with_texts(content, turn.additions), ".content")
+        elif (decide := getattr(_Run, point, None)) is not None:
             # A host may emit no input: then nothing is known of the turn.
             run = self._runs.setdefault(key, self._run(HookedTurn(session, "")))
-            return await _POINTS[point](run, context)
+            verdict: Verdict = await decide(run, context)
+            return verdict
         return ALLOW
-
-
-def _turn_verdict(turn: HookedTurn, content: Any) -> Verdict:
-    if turn.refused:
-        return _deny(turn.reason)
-    if not turn.additions:
-        return ALLOW
-    return _transform(_with_texts(content, turn.additions), ".content")
 
 
 def _reason_text(reason: str | None) -> str:
@@ -220,23 +210,16 @@ def _text_of(content: Any) -> str:
 
 def _with_texts(content: Any, texts: list[str]) -> Any:
     """Add texts to a content value, in its own shape."""
-    if isinstance(content, str):
-        return "\n\n".join([content, *texts])
-    if content and "role" in content[-1]:
-        *before, last = content
-        return [*before, {**last, "content": _with_texts(last["content"], texts)}]
-    return [*content, *({"type": "text", "text": text} for text in texts)]
+    if isinstance(content, str) or not content or "role" not in content[-1]:
+        return extended(content, texts)
+    *before, last = content
+    return [*before, {**last, "content": extended(last["content"], texts)}]
 
 
 def _with_text(message: Any, text: str | None) -> Any:
     """A message with another text, or without; calls, results and files stay."""
-    content = [] if isinstance(message["content"], str) else message["content"]
-    other_items = [item for item in content if item.get("type") != "text"]
-    if text is not None and not other_items:
-        return {**message, "content": text}
-    if text is not None:
-        other_items.insert(0, {"type": "text", "text": text})
-    return {**message, "content": other_items} if other_items else None
+    content = with_text(message["content"], text)
+    return {**message, "content": content} if content else None
 
 
 _MESSAGES: MessageShape[Any] = MessageShape(

@@ -78,8 +78,8 @@ class _Caller:
     run: HookedRun
     agent_type: str
     additions: list[str] = field(default_factory=list)
-    is_refused: bool = False
-    """Whether hooks ended the subagent's turn."""
+    turn: HookedTurn | None = None
+    """That of the subagent, once it has begun."""
 
 
 @dataclass
@@ -89,7 +89,6 @@ class _Work:
     turn: HookedTurn
     state: object
     """Strands' own state of the invocation: held, so that its id stays unique."""
-    caller: _Caller | None = None
     goes_on: bool = False
     has_answer: bool = True
     questions: dict[str, Any] = field(default_factory=dict)
@@ -118,7 +117,6 @@ class HooklineHooks:
         self._session = self._sessions.default
         self._confirm = confirm
         self._interrupts = interrupts
-        self._watched: WeakSet[Any] = WeakSet()
         self._works: WeakKeyDictionary[Any, dict[int, _Work]] = WeakKeyDictionary()
         self._calls: WeakKeyDictionary[
             Any, list[tuple[str, HookedToolCall, _Caller | None]]
@@ -152,17 +150,19 @@ class HooklineHooks:
             return await work
         return await asyncio.to_thread(self._session.run_sync, work)
 
-    def _run(self, agent: Any, state: object) -> HookedRun:
-        """What an event belongs to: a turn, or a tool that is called directly."""
-        works = self._works.get(agent, {})
-        if (work := works.get(id(state))) is not None:
+    def _work(self, event: Any) -> _Work | None:
+        """What an event belongs to; a tool that is called directly has none."""
+        return self._works.get(event.agent, {}).get(id(event.invocation_state))
+
+    def _run(self, event: Any) -> HookedRun:
+        if (work := self._work(event)) is not None:
             return work.turn
 
         def stop(reason: str) -> None:
-            for around in works.values():
+            for around in self._works.get(event.agent, {}).values():
                 around.turn.stop(reason)
 
-        session = self._sessions.of(getattr(agent, "session_id", None))
+        session = self._sessions.of(getattr(event.agent, "session_id", None))
         return HookedRun(session, stop)
 
     async def _on_begin(self, event: hooks.BeforeInvocationEvent) -> None:
@@ -174,12 +174,10 @@ class HooklineHooks:
                     "with structured_output_model=... instead"
                 )
             return
-        if agent not in self._watched:
-            self._watched.add(agent)
+        if agent not in self._works:
+            self._works[agent] = {}
             agent.add_middleware(InvokeModelStage, self._on_model)
-        works = self._works.setdefault(agent, {})
-        work = works.get(id(state))
-        if work is not None and work.goes_on:
+        if (work := self._work(event)) is not None and work.goes_on:
             work.goes_on = False
             return
         caller = _callers.pop(agent, None)
@@ -189,14 +187,18 @@ class HooklineHooks:
         agent.state.delete(_KEY)
         if paused is not None and not event.messages:
             turn = session.resume_turn(paused["turn"], parent=parent)
-            questions = paused["questions"]
-            works[id(state)] = _Work(turn, state, caller, questions=questions)
-        elif not event.cancel:
+            work = _Work(turn, state, questions=paused["questions"])
+        elif event.cancel:
+            return
+        else:
             earlier = (_prompt_of([message]) for message in reversed(agent.messages))
             prompt = _prompt_of(event.messages) or next(filter(None, earlier), "")
             turn = await self._wait(_begin_turn(session, prompt, caller, _NO_EFFECT))
-            works[id(state)] = _Work(turn, state, caller)
+            work = _Work(turn, state)
             _add_to_prompt(event, turn, caller)
+        self._works[agent][id(state)] = work
+        if caller is not None:
+            caller.turn = turn
 
     async def _on_end(self, event: hooks.AfterInvocationEvent) -> None:
         agent, result = event.agent, event.result
@@ -223,25 +225,25 @@ class HooklineHooks:
             if rejection is not None:
                 event.resume, work.goes_on = rejection, True
                 works[id(work.state)] = work
-        if work.caller is not None:
-            work.caller.is_refused = turn.refused
 
     async def _on_model(
         self, context: Any, send: Any
     ) -> AsyncGenerator[TypedEvent, None]:
-        agent, state = context.agent, context.invocation_state
+        registry = context.agent.tool_registry
         config = context.model.get_config()
         name = config.get("model_id") if isinstance(config, Mapping) else None
         name = str(name or type(context.model).__name__)
-        begin = self._run(agent, state).begin_model(
+        tools = registry.registry | registry.dynamic_tools
+        names = [spec["name"] for spec in context.tool_specs]
+        offered = [name for name in names if not _is_output(tools.get(name))]
+        begin = self._run(context).begin_model(
             {"model": name, "messages": _MESSAGES.shown(context.messages)},
-            available_tools=[spec["name"] for spec in _tools_of(context)],
+            available_tools=offered,
             translator=StableTranslator(),
         )
         call = await self._wait(begin)
         answer = answer_of(call)
-        work = self._works.get(agent, {}).get(id(state))
-        if work is not None:
+        if (work := self._work(context)) is not None:
             work.has_answer = call.response is not None or not call.refused
         if answer is not None:
             usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
@@ -250,7 +252,7 @@ class HooklineHooks:
             return
         is_held = await self._wait(self._session.has_hooks("AfterModel"))
         held_events: list[TypedEvent] = []
-        async for event in send(_changed_context(context, call)):
+        async for event in send(_changed_context(context, call, offered)):
             if is_held or isinstance(event, ModelStopReason):
                 held_events.append(event)
             else:
@@ -262,7 +264,7 @@ class HooklineHooks:
         agent, tool, use = event.agent, event.selected_tool, event.tool_use
         if event.cancel_tool or _is_output(tool):
             return
-        run = self._run(agent, event.invocation_state)
+        run = self._run(event)
         call = await self._begin_tool(event, run)
         if call.refused:
             event.cancel_tool = call.message
@@ -279,34 +281,35 @@ class HooklineHooks:
         self, event: hooks.BeforeToolCallEvent[Any], run: HookedRun
     ) -> HookedToolCall:
         """Begin a call; raise Strands' interrupt if a person has to decide."""
-        use, state = event.tool_use, event.invocation_state
-        begin = partial(run.begin_tool, use["name"], _input_of(use))
-        work = self._works.get(event.agent, {}).get(id(state))
+        use, work = event.tool_use, self._work(event)
+        tool_input = dict(use["input"]) if isinstance(use["input"], Mapping) else {}
+        begin = partial(run.begin_tool, use["name"], tool_input)
         if work is None:  # Strands has no interrupts in tools that are called directly
             return await self._wait(begin(confirm=self._confirm))
         # Models repeat ids: a person decides about one tool with one input.
         questions = work.questions.setdefault(use["toolUseId"], [])
-        calls = [question["call"] for question in questions]
-        this = [use["name"], _input_of(use)]
-        if this not in calls:
-            asks = self._interrupts
-            call = await self._wait(begin(confirm=self._confirm, defer=asks))
+        subject = [use["name"], tool_input]
+        question = next((q for q in questions if q["call"] == subject), None)
+        if question is None:
+            defer = self._interrupts
+            call = await self._wait(begin(confirm=self._confirm, defer=defer))
             if call.question is None:
                 return call
-            reason = {
-                "reason": call.question,
-                "tool_name": use["name"],
-                "tool_input": call.tool_input,
+            question = {
+                "call": subject,
+                # Strands finds an answer by the call's id and the interrupt's name.
+                "name": f"{_KEY}-{len(questions)}" if questions else _KEY,
+                "reason": {
+                    "reason": call.question,
+                    "tool_name": use["name"],
+                    "tool_input": call.tool_input,
+                },
             }
-            questions.append({"call": this, "reason": reason})
-            calls.append(this)
-        at = calls.index(this)
-        # Strands finds an answer by the id of the call and the interrupt's name.
-        name = f"{_KEY}-{at}" if at else _KEY
-        question = questions[at]["reason"]
-        agreed = default_evaluate(event.interrupt(name, reason=question))
+            questions.append(question)
+        reason = question["reason"]
+        agreed = default_evaluate(event.interrupt(question["name"], reason=reason))
         call = await self._wait(begin(confirm=agreed))
-        call.decide(agreed, earlier=question["reason"])
+        call.decide(agreed, earlier=reason["reason"])
         return call
 
     async def _on_result(self, event: hooks.AfterToolCallEvent[Any]) -> None:
@@ -323,7 +326,7 @@ class HooklineHooks:
         result: dict[str, Any] = dict(event.result)
         if caller is not None:
             _callers.pop(getattr(event.selected_tool, "agent", None), None)
-            if caller.is_refused:
+            if caller.turn is not None and caller.turn.refused:
                 result["status"] = "error"
         if result.get("cancelled") is not True:
             is_error = result["status"] == "error"
@@ -338,7 +341,7 @@ class HooklineHooks:
             event.result = result  # type: ignore[assignment, unused-ignore]
 
     async def _on_results(self, event: hooks.AfterToolsEvent) -> None:
-        reason = self._run(event.agent, event.invocation_state).stop_reason
+        reason = self._run(event).stop_reason
         if reason is not None:
             event.end_turn = reason
 
@@ -441,20 +444,13 @@ def _is_output(tool: Any) -> bool:
     return tool is not None and tool.tool_type == "structured_output"
 
 
-def _tools_of(context: Any) -> list[Any]:
-    registry = context.agent.tool_registry
-    tools = {**registry.registry, **registry.dynamic_tools}
-    return [s for s in context.tool_specs if not _is_output(tools.get(s["name"]))]
-
-
-def _changed_context(context: Any, call: HookedModelCall) -> Any:
+def _changed_context(context: Any, call: HookedModelCall, offered: list[str]) -> Any:
     """The model call as hooks want it."""
     changes, allowed = call.changes, call.allowed_names
     warn_of_settings("Strands", changes)
     specs, choice = context.tool_specs, context.tool_choice
     if allowed is not None:
-        refused = [s for s in _tools_of(context) if s["name"] not in allowed]
-        specs = [spec for spec in specs if spec not in refused]
+        specs = [spec for spec in specs if spec["name"] not in {*offered} - allowed]
     if choice is None and specs and must_call_tool(call):
         choice = {"any": {}}
     return context.replace(
@@ -532,10 +528,6 @@ async def _finish_model(
         return [*orders, last] if outcome.suppress_display else held_events
     events = _answer_events(answer, last.usage, last.metrics)
     return [*orders, *(events[1:] if outcome.suppress_display else events)]
-
-
-def _input_of(use: Any) -> dict[str, Any]:
-    return dict(use["input"]) if isinstance(use["input"], Mapping) else {}
 
 
 def _record(agent: Any, use: Any, tool_input: dict[str, Any]) -> None:
