@@ -54,7 +54,7 @@ _NO_EFFECT = {
 
 @dataclass
 class _Run:
-    """One run of an agent, with a method for each interception point after its input."""
+    """One run of an agent, with a method for each point after its input."""
 
     turn: HookedTurn
     confirm: Confirm | None
