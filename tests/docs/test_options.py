@@ -22,9 +22,8 @@ from hookline.errors import SettingsError
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import EVENT_FIELDS
-from hookline.settings.check import lint
-from hookline.settings.model import HookSource, HookType, Problem, Severity
-from hookline.settings.parse import parse_layer
+from hookline.settings.check import find_problems
+from hookline.settings.model import HookSource, HookType, Severity
 from hookline.settings.read import parse_text
 from hookline.settings.schema import settings_schema
 
@@ -257,12 +256,11 @@ def test_settings_on_the_pages_have_no_mistakes() -> None:
     problems: list[str] = []
     for page in PRESENT:
         for settings in settings_on(page):
-            found: list[Problem] = []
             managed = '"managed"' in json.dumps(settings)
-            source = HookSource.SYSTEM if managed else HookSource.PROJECT
-            parse_layer(settings, source, page_id(page), explicit=True, problems=found)
-            found += lint(settings, None)
+            source = HookSource.SYSTEM if managed else HookSource.EXPLICIT
             problems += [
-                str(problem) for problem in found if problem.severity is Severity.ERROR
+                f"{page_id(page)}: {problem}"
+                for problem in find_problems(settings, source, None)
+                if problem.severity is Severity.ERROR
             ]
     assert problems == []

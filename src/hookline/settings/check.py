@@ -1,8 +1,7 @@
 """What ``hookline check`` finds in settings files, beyond what parsing them reports.
 
 Nothing is imported or run: people check projects that they do not trust. Each function
-that yields problems looks for one kind of mistake in one hook; ``lint`` and
-``undecidable`` walk the hooks.
+that yields problems looks for one kind of mistake in one hook.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ from .model import (
     FOREIGN_PREFIXES,
     INVALID_URL,
     ONLY_FOR,
-    TRANSLATED_TYPES,
-    Breaker,
     Dialect,
-    FailurePolicy,
     HookConfig,
     HookGroup,
     HooksOptions,
@@ -69,12 +65,12 @@ from .model import (
     OnFailure,
     Problem,
     SettingsFile,
+    SettingsLayer,
     Severity,
-    TelemetryOptions,
     path_text,
     shown_url,
 )
-from .parse import key_hint, parse_hook, parse_layer
+from .parse import LayerParser, WrittenGroup
 from .places import PROJECT_FOLDER, SettingsPlaces, module_folders
 from .policies import cedar_files, find_mistakes
 from .read import Node, json_tree, parse_text, read_text
@@ -164,20 +160,11 @@ def _findings(file: str, source: HookSource, project: str | None) -> list[Findin
     except SettingsError as error:
         return [_unusable(error, file)]
     tree = None if file.endswith(".toml") else json_tree(text)
-    problems: list[Problem] = []
-    parse_layer(raw, source, file, problems=problems)
-    problems += lint(raw, project)
+    problems = find_problems(raw, source, project)
     problems += _repeated_keys(tree) if tree else ()
-    is_error = {
-        (it.path, it.message) for it in problems if it.severity is Severity.ERROR
-    }
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
     findings = []
     for problem in problems:
-        # What loading only warns of may be an error here.
-        key = (problem.path, problem.message)
-        if problem.severity is not Severity.ERROR and key in is_error:
-            continue
         line = column = None
         if tree is not None:
             offset = tree.offset_of(problem.path)
@@ -267,20 +254,20 @@ class _Hook(Struct, frozen=True):
         return Problem((*self.path, *keys), message, Severity.WARNING)
 
 
-def lint(raw: dict[str, Any], project: str | None) -> Iterator[Problem]:
-    """What looks wrong; files are only checked where the project is known."""
-    yield from _unknown_keys(raw, SettingsFile, ())
+def find_problems(
+    raw: dict[str, Any], source: HookSource, project: str | None
+) -> list[Problem]:
+    """What is wrong; files are only checked where the project is known."""
+    parser = LayerParser(SettingsLayer(source=source, raw=raw), thorough=True)
+    parser.parse()
+    problems = parser.problems
     options = raw.get("hooksConfig")
-    yield from _unknown_keys(options, HooksOptions, ("hooksConfig",))
     telemetry = options.get("telemetry") if isinstance(options, dict) else None
     if telemetry and not _is_installed("opentelemetry.trace"):
         message = f"ignored: {MissingExtraError('otel', 'opentelemetry-api')}"
-        yield Problem(("hooksConfig", "telemetry"), message, Severity.WARNING)
-    for _, group, path in _groups(raw):
-        yield from _unknown_keys(group, HookGroup, path)
-        for hook, at in _objects(group.get("hooks"), (*path, "hooks")):
-            yield from _unknown_keys(hook, HookConfig, at)
-    yield from _hook_problems(raw, project, with_looks=True)
+        path = ("hooksConfig", "telemetry")
+        problems.append(Problem(path, message, Severity.WARNING))
+    return [*problems, *_hook_problems(parser.groups, project, with_looks=True)]
 
 
 def undecidable(raw: dict[str, Any], folder: str | None) -> list[Problem]:
@@ -288,27 +275,29 @@ def undecidable(raw: dict[str, Any], folder: str | None) -> list[Problem]:
 
     ``folder`` is where relative paths of policies start.
     """
-    problems = _hook_problems(raw, folder, with_looks=False)
+    parser = LayerParser(SettingsLayer(source=HookSource.PROJECT, raw=raw))
+    parser.parse()
+    problems = _hook_problems(parser.groups, folder, with_looks=False)
     errors = (problem for problem in problems if problem.severity is Severity.ERROR)
     return [problem for problem in errors if not problem.of_machine]
 
 
 def _hook_problems(
-    raw: dict[str, Any], folder: str | None, *, with_looks: bool
+    groups: list[WrittenGroup], folder: str | None, *, with_looks: bool
 ) -> Iterator[Problem]:
-    for event, group, path in _groups(raw):
-        raw_hooks = list(_objects(group.get("hooks"), (*path, "hooks")))
-        for dialect in dict.fromkeys(_dialect(hook) for hook, _ in raw_hooks) or (
-            None,
-        ):
-            if finding := check_matcher(event, group.get("matcher"), dialect):
+    for group in groups:
+        event, configs = group.event, [hook.config for hook in group.hooks]
+        # Those whose names the matcher is compared with; None for ours.
+        dialects = (it.dialect if it and it.is_foreign else None for it in configs)
+        for dialect in dict.fromkeys(dialects) or (None,):
+            if finding := check_matcher(event, group.raw.get("matcher"), dialect):
                 severity, message = finding
-                yield Problem((*path, "matcher"), message, severity)
-        for raw_hook, at in raw_hooks:
-            config = parse_hook(raw_hook, HookSource.PROJECT, [])
+                yield Problem((*group.path, "matcher"), message, severity)
+        for written in group.hooks:
+            config = written.config
             if config is None:
                 continue
-            hook = _Hook(raw_hook, config, event, folder, at)
+            hook = _Hook(written.raw, config, event, folder, written.path)
             condition = config.condition
             if condition is not None and condition not in FAILURE_CONDITIONS:
                 yield from _expression_problems(hook, condition, ("if",))
@@ -320,52 +309,11 @@ def _hook_problems(
                     yield from check(hook)
 
 
-def _groups(
-    raw: dict[str, Any],
-) -> Iterator[tuple[HookEventName, dict[str, Any], KeyPath]]:
-    events = raw.get("hooks")
-    if not isinstance(events, dict):
-        return
-    for event in HookEventName:
-        for group, path in _objects(events.get(event), ("hooks", event.value)):
-            yield event, group, path
-
-
-def _objects(value: object, path: KeyPath) -> Iterator[tuple[dict[str, Any], KeyPath]]:
-    for index, item in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(item, dict):
-            yield item, (*path, index)
-
-
-def _dialect(hook: dict[str, Any]) -> str | None:
-    """The dialect whose names a hook's matcher is compared with; None for ours."""
-    dialect, kind = hook.get("dialect"), hook.get("type")
-    is_foreign = dialect in list(FOREIGN_DIALECTS) and kind in list(TRANSLATED_TYPES)
-    return dialect if is_foreign else None
-
-
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # the package that it is in
         return False
-
-
-_NESTED: dict[str, type[Struct]] = {
-    "onError": FailurePolicy,
-    "breaker": Breaker,
-    "telemetry": TelemetryOptions,
-}
-
-
-def _unknown_keys(raw: object, level: type[Struct], path: KeyPath) -> Iterator[Problem]:
-    keys = keys_of(level)
-    for key, value in raw.items() if isinstance(raw, dict) else ():
-        if key not in keys:
-            hint = key_hint(key, level) or f"one of {', '.join(keys)}"
-            yield Problem((*path, key), f"unknown key {describe(key)}: {hint}")
-        elif key in _NESTED:
-            yield from _unknown_keys(value, _NESTED[key], (*path, key))
 
 
 def _check_keys(hook: _Hook) -> Iterator[Problem]:

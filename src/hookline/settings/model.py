@@ -172,8 +172,10 @@ def is_text(value: object) -> TypeGuard[str]:
 
 
 def _can_be_passed(value: object) -> TypeGuard[str]:
+    if not isinstance(value, str) or "\0" in value:
+        return False
     try:
-        return isinstance(value, str) and b"\0" not in value.encode()
+        return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
 

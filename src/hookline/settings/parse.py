@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import islice
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -22,7 +21,9 @@ from hookline.protocol.values import as_plain, describe
 from .model import (
     LEVELS,
     REQUIRED_BY_TYPE,
+    Breaker,
     Exporter,
+    FailurePolicy,
     Groups,
     HookConfig,
     HookGroup,
@@ -52,8 +53,31 @@ _OUTSIDE = r"^([~/\\]|\w:)|(^|[/\\])\.\.($|[/\\])"
 _MAX_PROBLEMS = 10_000
 _MAX_WARNINGS = 100
 _MAX_UNKNOWN = 20
-_SURE = 0.75
-"""How like a known key one has to be for a warning while settings are loaded."""
+_LIKELY, _SURE = 0.6, 0.75
+"""How like a known key one has to be to be named, and for a warning at loading."""
+_NESTED: dict[str, type[Struct]] = {
+    "onError": FailurePolicy,
+    "breaker": Breaker,
+    "telemetry": TelemetryOptions,
+}
+
+
+class WrittenHook(Struct, frozen=True):
+    """One hook of a file: as it is written, where, and as it will run."""
+
+    raw: dict[str, Any]
+    path: KeyPath
+    config: HookConfig | None
+    """None where it is dropped."""
+
+
+class WrittenGroup(Struct, frozen=True):
+    """One group of a file: as it is written, and where."""
+
+    event: HookEventName
+    raw: dict[str, Any]
+    path: KeyPath
+    hooks: list[WrittenHook]
 
 
 def parse_layer(
@@ -63,61 +87,201 @@ def parse_layer(
     *,
     project: str | None = None,
     explicit: bool = False,
-    problems: list[Problem] | None = None,
 ) -> SettingsLayer:
-    """Parse one layer; its problems are its ``warnings``, and go into the list."""
-    problems = [] if problems is None else problems
-    at: KeyPath = ("hooksConfig",)
-    # Hooks are dropped one by one, and options have short forms.
-    root = _converted(
-        {**raw, "hooks": {}, "hooksConfig": {}}, SettingsFile, problems, ()
-    )
-    raw_options = in_full(raw.get("hooksConfig", {}))
-    options = _converted(raw_options, HooksOptions, problems, at) or HooksOptions()
+    """Parse one layer; its problems are its ``warnings``."""
     layer = SettingsLayer(
-        source=source,
-        file=file,
-        project=project,
-        enable_hooks=root is None or root.enable_hooks,
-        groups=_groups(raw.get("hooks", {}), source, problems),
-        explicit=explicit,
-        raw=raw,
+        source=source, file=file, project=project, explicit=explicit, raw=raw
     )
-    options = _permitted(layer, options, problems)
-    lines = [
-        (f"{file or 'settings'}: {it}", it.severity) for it in problems[:_MAX_WARNINGS]
-    ]
-    if more := len(problems) - len(lines):
-        hint = "further problems: 'hookline check' shows them"
-        lines.append((f"{file or 'settings'}: {more} or more {hint}", Severity.ERROR))
-    return replace(
-        layer,
-        options=options,
-        warnings=tuple(line for line, _ in lines),
-        dropped=tuple(line for line, level in lines if level is Severity.ERROR),
-    )
+    return LayerParser(layer).parse()
 
 
-def _converted(
-    raw: object, to: type[_S], problems: list[Problem], path: KeyPath
-) -> _S | None:
-    """Convert an object; wrong values are left out, misspelt keys told."""
-    keys = keys_of(to)
-    unknown = (key for key in raw if key not in keys) if isinstance(raw, dict) else ()
-    for key in islice(unknown, _MAX_UNKNOWN):
-        if hint := key_hint(key, to, _SURE):
-            message = f"unknown key {describe(key)}: {hint}"
-            problems.append(Problem((*path, key), message, Severity.WARNING))
-    mistakes: list[Mistake] = []
-    value = convert(raw, to, mistakes, path)
-    problems.extend(
-        Problem(mistake.path, f"ignored: {mistake.message}")
-        for mistake in mistakes[: max(0, _MAX_PROBLEMS - len(problems))]
-    )
-    return value
+class LayerParser:
+    """One walk over the mapping of a layer, which has nothing but that yet.
+
+    Loading warns of an unknown key where it is sure which one is meant; ``thorough``:
+    each is an error, in entries that are dropped too.
+    """
+
+    def __init__(self, layer: SettingsLayer, *, thorough: bool = False) -> None:
+        self.problems: list[Problem] = []
+        self.groups: list[WrittenGroup] = []
+        """Those of known events, also where nothing in them can run."""
+        self._layer, self._is_thorough = layer, thorough
+
+    def parse(self) -> SettingsLayer:
+        """The layer with what its mapping says."""
+        raw, problems = self._layer.raw, self.problems
+        # Hooks are dropped one by one, and options have short forms.
+        root = self._converted({**raw, "hooks": {}, "hooksConfig": {}}, SettingsFile)
+        raw_options = raw.get("hooksConfig", {})
+        options = self._converted(raw_options, HooksOptions, ("hooksConfig",))
+        groups_by_event = self._groups_by_event(raw.get("hooks", {}))
+        options = self._permitted(options or HooksOptions())
+        label = self._layer.file or "settings"
+        lines = [(f"{label}: {it}", it.severity) for it in problems[:_MAX_WARNINGS]]
+        if more := len(problems) - len(lines):
+            hint = "further problems: 'hookline check' shows them"
+            lines.append((f"{label}: {more} or more {hint}", Severity.ERROR))
+        return replace(
+            self._layer,
+            enable_hooks=root is None or root.enable_hooks,
+            groups=groups_by_event,
+            options=options,
+            warnings=tuple(line for line, _ in lines),
+            dropped=tuple(line for line, level in lines if level is Severity.ERROR),
+        )
+
+    def _report(
+        self, path: KeyPath, message: str, severity: Severity = Severity.ERROR
+    ) -> None:
+        self.problems.append(Problem(path, message, severity))
+
+    def _converted(self, raw: object, to: type[_S], path: KeyPath = ()) -> _S | None:
+        """Convert an object; wrong values are left out, misspelt keys told."""
+        self._report_unknown_keys(raw, to, path)
+        mistakes: list[Mistake] = []
+        value = convert(in_full(raw), to, mistakes, path)
+        for mistake in mistakes[: max(0, _MAX_PROBLEMS - len(self.problems))]:
+            self._report(mistake.path, f"ignored: {mistake.message}")
+        return value
+
+    def _report_unknown_keys(
+        self, raw: object, level: type[Struct], path: KeyPath
+    ) -> None:
+        if not isinstance(raw, dict):
+            return
+        keys, is_thorough = keys_of(level), self._is_thorough
+        for key, struct in _NESTED.items():
+            if key in raw and key in keys:
+                self._report_unknown_keys(raw[key], struct, (*path, key))
+        unknown = [key for key in raw if key not in keys]
+        for key in unknown if is_thorough else unknown[:_MAX_UNKNOWN]:
+            hint = key_hint(key, level, _LIKELY if is_thorough else _SURE)
+            if hint or is_thorough:
+                hint = hint or f"one of {', '.join(keys)}"
+                severity = Severity.ERROR if is_thorough else Severity.WARNING
+                message = f"unknown key {describe(key)}: {hint}"
+                self._report((*path, key), message, severity)
+
+    def _permitted(self, options: HooksOptions) -> HooksOptions:
+        """The options without those that the layer may not set."""
+        layer, at = self._layer, ("hooksConfig",)
+        journal, telemetry = options.journal, options.telemetry
+        is_text = isinstance(journal, str)
+        if layer.is_project and is_text and re.search(_OUTSIDE, str(journal)):
+            # It must not choose a file outside itself to be written to.
+            message = "ignored: a project's journal must be inside the project"
+            self._report((*at, "journal"), f"{message}, got {describe(journal)}")
+            options = replace(options, journal=None)
+        if not layer.is_guest:
+            return options
+        if options.untrusted is not None:
+            message = "ignored: only user and system settings say what is trusted"
+            self._report((*at, "untrusted"), message, Severity.WARNING)
+            options = replace(options, untrusted=None)
+        if isinstance(telemetry, TelemetryOptions) and telemetry.content:
+            # It would export what is said elsewhere than to the person.
+            message = "ignored: only user and system settings have content exported"
+            self._report((*at, "telemetry", "content"), message, Severity.WARNING)
+            options = replace(options, telemetry=replace(telemetry, content=False))
+        return options
+
+    def _groups_by_event(self, raw: Any) -> Groups:
+        if not isinstance(raw, dict):
+            message = f"ignored: expected an object of events, got {describe(raw)}"
+            self._report(("hooks",), message)
+            return {}
+        groups_by_event: Groups = {}
+        for name, raw_groups in raw.items():
+            event, at = _EVENTS.get(name), ("hooks", name)
+            if event is None:
+                self._report(at, f"dropped: {_unknown_event(name)}")
+            elif not isinstance(raw_groups, list):
+                message = f"expected a list of groups, got {describe(raw_groups)}"
+                self._report(at, f"dropped: {message}")
+            else:
+                parsed = [
+                    self._group(event, raw_group, (*at, index))
+                    for index, raw_group in enumerate(raw_groups)
+                ]
+                if groups := tuple(group for group in parsed if group is not None):
+                    groups_by_event[event] = groups
+        return groups_by_event
+
+    def _group(self, event: HookEventName, raw: Any, path: KeyPath) -> HookGroup | None:
+        if not isinstance(raw, dict):
+            message = "dropped: expected an object with a list of hooks"
+            self._report(path, f"{message}, got {describe(raw)}")
+            return None
+        written = WrittenGroup(event, raw, path, [])
+        self.groups.append(written)
+        raw_hooks = raw.get("hooks")
+        if not isinstance(raw_hooks, list):
+            message = f"dropped: expected a list of hooks, got {describe(raw_hooks)}"
+            if "hooks" not in raw:
+                message = "group dropped: it has no list of hooks"
+                if "type" in raw:
+                    message += ': write {"hooks": [...]} around the hook'
+            self._report((*path, "hooks"), message)
+            if self._is_thorough:
+                self._report_unknown_keys(raw, HookGroup, path)
+            return None
+        for index, raw_hook in enumerate(raw_hooks):
+            at = (*path, "hooks", index)
+            config = self._hook(raw_hook, at)
+            if isinstance(raw_hook, dict):
+                written.hooks.append(WrittenHook(raw_hook, at, config))
+        fields = self._converted({**raw, "hooks": []}, HookGroup, path)
+        configs = (hook.config for hook in written.hooks)
+        hooks = tuple(config for config in configs if config is not None)
+        return replace(fields, hooks=hooks) if hooks and fields else None
+
+    def _hook(self, raw: Any, path: KeyPath) -> HookConfig | None:
+        if not isinstance(raw, dict):
+            self._report(path, f"dropped: expected a hook, got {describe(raw)}")
+            return None
+        before = len(self.problems)
+        hook = self._converted(raw, HookConfig, path)
+        needed = None if hook is None else REQUIRED_BY_TYPE.get(hook.type)
+        if hook is None or (needed is not None and not getattr(hook, needed)):
+            reason = _reason_to_drop(raw, needed, self.problems[before:])
+            del self.problems[before:]
+            self._report(path, f"dropped: {reason}")
+            if self._is_thorough:
+                self._report_unknown_keys(raw, HookConfig, path)
+            return None
+
+        source, changes = self._layer.source, dict[str, Any]()
+        if hook.managed and source is not HookSource.SYSTEM:
+            message = "ignored: only system settings manage hooks"
+            self._report((*path, "managed"), message, Severity.WARNING)
+            changes["managed"] = False
+        if source not in {HookSource.PROJECT, HookSource.EXPLICIT}:
+            # A relative path would be that of any project.
+            if hook.shell and "/" in hook.shell and not hook.shell.startswith("/"):
+                message = "ignored: a relative path would be that of any project"
+                message = f"{message}: name the whole path"
+                self._report((*path, "shell"), message, Severity.WARNING)
+                changes["shell"] = None
+            # Such a hook stays, and fails: a guard must not go away for a wrong path.
+            paths = [("policies", name) for name in hook.policies]
+            paths += [("entities", hook.entities or ""), ("schema", hook.schema or "")]
+            for key, name in paths:
+                if name and not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
+                    message = f"{describe(name)} is relative, so the hook fails"
+                    self._report((*path, key), f"{message}: name the whole path")
+        if hook.then is not None:
+            try:
+                changes["then"] = as_plain(hook.then)  # TOML has dates
+            except EncodingError:
+                self._report((*path, "then"), "ignored: it is nested too deeply")
+                changes["then"] = None
+        if not hook.name:
+            changes["name"] = hook.subject or hook.type.value
+        return replace(hook, **changes) if changes else hook
 
 
-def key_hint(key: str, level: type[Struct], cutoff: float = 0.6) -> str | None:
+def key_hint(key: str, level: type[Struct], cutoff: float) -> str | None:
     """Where an unknown key belongs, or which one is meant."""
     levels = [name for name, struct in LEVELS.items() if key in keys_of(struct)]
     if levels:
@@ -154,132 +318,12 @@ def in_full(raw: Any) -> Any:
     return full
 
 
-def _permitted(
-    layer: SettingsLayer, options: HooksOptions, problems: list[Problem]
-) -> HooksOptions:
-    """The options without those that the layer may not set."""
-    at = ("hooksConfig",)
-    journal = options.journal
-    if layer.is_project and isinstance(journal, str) and re.search(_OUTSIDE, journal):
-        # It must not choose a file outside itself to be written to.
-        message = "ignored: a project's journal must be inside the project"
-        message = f"{message}, got {describe(journal)}"
-        problems.append(Problem((*at, "journal"), message))
-        options = replace(options, journal=None)
-    if layer.is_guest and options.untrusted is not None:
-        message = "ignored: only user and system settings say what is trusted"
-        problems.append(Problem((*at, "untrusted"), message, Severity.WARNING))
-        options = replace(options, untrusted=None)
-    telemetry = options.telemetry
-    if layer.is_guest and isinstance(telemetry, TelemetryOptions) and telemetry.content:
-        # It would export what is said elsewhere than to the person.
-        message = "ignored: only user and system settings have content exported"
-        path = (*at, "telemetry", "content")
-        problems.append(Problem(path, message, Severity.WARNING))
-        options = replace(options, telemetry=replace(telemetry, content=False))
-    return options
-
-
-def _groups(raw: Any, source: HookSource, problems: list[Problem]) -> Groups:
-    def drop(path: KeyPath, reason: str) -> None:
-        problems.append(Problem(path, f"dropped: {reason}"))
-
-    if not isinstance(raw, dict):
-        message = f"ignored: expected an object of events, got {describe(raw)}"
-        problems.append(Problem(("hooks",), message))
-        return {}
-    groups_by_event: Groups = {}
-    for name, raw_groups in raw.items():
-        event, at = _EVENTS.get(name), ("hooks", name)
-        if event is None:
-            drop(at, _unknown_event(name))
-            continue
-        if not isinstance(raw_groups, list):
-            drop(at, f"expected a list of groups, got {describe(raw_groups)}")
-            continue
-        groups = []
-        for index, group in enumerate(raw_groups):
-            path: KeyPath = (*at, index)
-            if not isinstance(group, dict):
-                expected = "expected an object with a list of hooks"
-                drop(path, f"{expected}, got {describe(group)}")
-            elif "hooks" not in group:
-                hint = ': write {"hooks": [...]} around the hook'
-                message = "group dropped: it has no list of hooks"
-                message += hint if "type" in group else ""
-                problems.append(Problem((*path, "hooks"), message))
-            elif not isinstance(group["hooks"], list):
-                hooks_text = describe(group["hooks"])
-                drop((*path, "hooks"), f"expected a list of hooks, got {hooks_text}")
-            else:
-                parsed = [
-                    parse_hook(hook, source, problems, (*path, "hooks", number))
-                    for number, hook in enumerate(group["hooks"])
-                ]
-                hooks = tuple(hook for hook in parsed if hook is not None)
-                fields = _converted({**group, "hooks": []}, HookGroup, problems, path)
-                if hooks and fields:
-                    groups.append(replace(fields, hooks=hooks))
-        if groups:
-            groups_by_event[event] = tuple(groups)
-    return groups_by_event
-
-
 def _unknown_event(name: str) -> str:
     if event := _OTHER_AGENTS_EVENTS.get(name):
         return f"unknown event {describe(name)}: did you mean {event.value!r}?"
     if nearest(name, _EVENTS):
         return str(UnknownEventError(name, tuple(_EVENTS)))
     return f"unknown event {describe(name)}: one of {', '.join(_EVENTS)}"
-
-
-def parse_hook(
-    raw: Any, source: HookSource, problems: list[Problem], path: KeyPath = ()
-) -> HookConfig | None:
-    """Parse one hook; None if it is dropped."""
-    if not isinstance(raw, dict):
-        message = f"dropped: expected a hook, got {describe(raw)}"
-        problems.append(Problem(path, message))
-        return None
-    before = len(problems)
-    hook = _converted(in_full(raw), HookConfig, problems, path)
-    needed = None if hook is None else REQUIRED_BY_TYPE.get(hook.type)
-    if hook is None or (needed is not None and not getattr(hook, needed)):
-        message = f"dropped: {_reason_to_drop(raw, needed, problems[before:])}"
-        problems[before:] = [Problem(path, message)]
-        return None
-
-    changes: dict[str, Any] = {}
-    if hook.managed and source is not HookSource.SYSTEM:
-        message = "ignored: only system settings manage hooks"
-        problems.append(Problem((*path, "managed"), message, Severity.WARNING))
-        changes["managed"] = False
-    if source not in {HookSource.PROJECT, HookSource.EXPLICIT}:
-        # A relative path would be that of any project.
-        if hook.shell and "/" in hook.shell and not hook.shell.startswith("/"):
-            message = "ignored: a relative path would be that of any project"
-            problem = f"{message}: name the whole path"
-            problems.append(Problem((*path, "shell"), problem, Severity.WARNING))
-            changes["shell"] = None
-        # Such a hook stays, and fails: a guard must not go away for a wrong path.
-        paths = [("policies", name) for name in hook.policies]
-        paths += [("entities", hook.entities or ""), ("schema", hook.schema or "")]
-        for key, name in paths:
-            if name and not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
-                message = f"{describe(name)} is relative, so the hook fails"
-                problems.append(
-                    Problem((*path, key), f"{message}: name the whole path")
-                )
-    if hook.then is not None:
-        try:
-            changes["then"] = as_plain(hook.then)  # TOML has dates
-        except EncodingError:
-            message = "ignored: it is nested too deeply"
-            problems.append(Problem((*path, "then"), message))
-            changes["then"] = None
-    if not hook.name:
-        changes["name"] = hook.subject or hook.type.value
-    return replace(hook, **changes) if changes else hook
 
 
 def _reason_to_drop(
