@@ -130,11 +130,11 @@ def _problems(
     installer: Installer, call: Call, event: BridgedEvent | None
 ) -> Iterator[tuple[Severity, str]]:
     host = installer.host
-    again = f"run '{installer.command}' again"
+    reinstall = f"run '{installer.command}' again"
     program = " ".join(call.program)
     if not call.starts:
         effect = "blocks every call" if call.closed else "goes on without your hooks"
-        yield _ERROR, f"{program!r} is not found: {host.title} {effect}; {again}"
+        yield _ERROR, f"{program!r} is not found: {host.title} {effect}; {reinstall}"
     elif not call.is_launched and not is_this(call.program):
         yield _WARNING, f"{program!r} is another installation of Hookline"
     if not call.is_safe:
@@ -146,17 +146,17 @@ def _problems(
     if event is None:
         our_event = host.events.get(call.event)
         if our_event is None:
-            yield _HINT, f"unknown event: {again} to leave it out"
+            yield _HINT, f"unknown event: {reinstall} to leave it out"
         elif not installer.is_shared:
-            yield _HINT, f"{our_event.value} has no hooks: {again} to leave it out"
+            yield _HINT, f"{our_event.value} has no hooks: {reinstall} to leave it out"
         return
     if event.closed and not call.closed:
-        problem = f"{host.title} runs the tool if it gets no answer: {again}"
+        problem = f"{host.title} runs the tool if it gets no answer: {reinstall}"
         yield _HINT, f"{problem} without --fail-open"
     needed = event.timeout(installer.files)
     if call.timeout is not None and not call.waits(needed):
         problem = f"{host.title} waits for {call.timeout} and may miss the verdict"
-        yield _WARNING, f"{problem}, hooks need up to {needed}: {again}"
+        yield _WARNING, f"{problem}, hooks need up to {needed}: {reinstall}"
 
 
 def _missing_findings(
@@ -167,8 +167,8 @@ def _missing_findings(
     for name in missing:
         by_event.setdefault(installer.host.events[name].value, []).append(name)
     for event, names in by_event.items():
-        again = f"run '{installer.command}' again"
-        problem = f"not installed, though {event} has hooks: {again}"
+        reinstall = f"run '{installer.command}' again"
+        problem = f"not installed, though {event} has hooks: {reinstall}"
         yield _finding(file, ", ".join(names), _WARNING, problem)
 
 
