@@ -44,18 +44,16 @@ def hooked(
         for package, (module, function) in _CLIENTS.items():
             if f"{kind.__module__}.".startswith(f"{package}."):
                 hooks = ClientHooks(session_of(config), confirm, on_stop, stream_mode)
-                found = import_module(f"hookline.agent.clients.{module}")
-                return cast("C", getattr(found, function)(client, hooks))
-    raise _not_a_client(client)
-
-
-def _not_a_client(given: object) -> TypeError:
-    if hasattr(given, "get_hook_system"):
-        return TypeError("got a Config as the client: write hooked(client, config)")
-    if isinstance(given, type):
-        name = given.__name__
-        return TypeError(f"got the class {name}: write hooked({name}(), config)")
-    return UnknownClientError(type(given).__qualname__)
+                hooked_client = getattr(
+                    import_module(f"hookline.agent.clients.{module}"), function
+                )
+                return cast("C", hooked_client(client, hooks))
+    if hasattr(client, "get_hook_system"):
+        raise TypeError("got a Config as the client: write hooked(client, config)")
+    if isinstance(client, type):
+        name = client.__name__
+        raise TypeError(f"got the class {name}: write hooked({name}(), config)")
+    raise UnknownClientError(type(client).__qualname__)
 
 
 @dataclass

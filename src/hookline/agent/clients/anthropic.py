@@ -59,14 +59,15 @@ class MessagesApi(ModelApi):
     """Messages, plain and beta."""
 
     translator = AnthropicTranslator()
+    last_events = ("message_stop",)
 
     def body(self, request: Any) -> Body:
         """The arguments of ``create()`` as the body that is sent."""
         # The translator puts these there; any other field no hook has seen.
         extra = request.get("extra_body") or {}
-        found = {name: extra[name] for name in _SAMPLING if name in extra}
-        rest = {name: value for name, value in request.items() if name != "extra_body"}
-        return {**rest, **found}
+        sampling = {name: extra[name] for name in _SAMPLING if name in extra}
+        body = {name: value for name, value in request.items() if name != "extra_body"}
+        return {**body, **sampling}
 
     def refusal(self, body: Body, reason: str) -> Body:
         """An empty message that was refused, with the reason as the explanation."""
@@ -89,35 +90,46 @@ class MessagesApi(ModelApi):
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
         """Whether the pieces of text are those of the whole message."""
-        parts = [part for event in events for part in _text_parts(event)]
-        said = "".join(string_of(get(part, "text")) or "" for part in parts)
-        blocks = filter(_is_text, items(whole.get("content")))
-        return said == "".join(string_of(get(block, "text")) or "" for block in blocks)
+        parts: list[Any] = []
+        for event in events:
+            parts += items(get(event.get("message"), "content"))
+            parts += [event.get("content_block"), event.get("delta")]
+        return _text_of(parts) == _text_of(items(whole.get("content")))
 
-    def is_complete(self, events: list[Body]) -> bool:
-        """Whether the last event has come."""
-        return any(event.get("type") == "message_stop" for event in events)
-
-    def stream(self, whole: Body) -> str:
+    def stream(self, whole: Body) -> Iterator[Body]:
         """The events of a message."""
-        events = _events(whole)
-        return "".join(server_sent(json.dumps(e), e["type"]) for e in events)
+        head = {**whole, "content": [], **dict.fromkeys(_ENDING)}
+        yield {"type": "message_start", "message": head}
+        for at, block in enumerate(items(whole.get("content"))):
+            start, delta = dict(block), None  # most blocks come whole
+            if start.get("type") == "text":
+                delta = {"type": "text_delta", "text": start.get("text") or ""}
+                start["text"] = ""
+            elif start.get("type") == "tool_use":
+                arguments = json.dumps(start.get("input") or {})
+                delta = {"type": "input_json_delta", "partial_json": arguments}
+                start["input"] = {}
+            yield {"type": "content_block_start", "index": at, "content_block": start}
+            if delta is not None:
+                yield {"type": "content_block_delta", "index": at, "delta": delta}
+            yield {"type": "content_block_stop", "index": at}
+        ending = {name: whole.get(name) for name in _ENDING}
+        counts = {"output_tokens": get(whole.get("usage"), "output_tokens") or 0}
+        yield {"type": "message_delta", "delta": ending, "usage": counts}
+        yield {"type": "message_stop"}
 
     def without_calls(
         self, whole: Body, allowed: frozenset[str]
     ) -> tuple[Body, list[str]]:
         """The message without calls of other tools, and their names."""
         content = items(whole.get("content"))
-        lost = [
-            block
-            for block in content
-            if get(block, "type") == "tool_use" and tool_name(block) not in allowed
-        ]
-        left = [block for block in content if block not in lost]
-        changed = {**whole, "content": left}
-        if lost and not any(get(block, "type") == "tool_use" for block in left):
+        calls = [block for block in content if get(block, "type") == "tool_use"]
+        dropped = [call for call in calls if tool_name(call) not in allowed]
+        remaining = [block for block in content if block not in dropped]
+        changed = {**whole, "content": remaining}
+        if dropped and len(dropped) == len(calls):
             changed["stop_reason"] = "end_turn"
-        return changed, [tool_name(block) for block in lost]
+        return changed, [tool_name(call) for call in dropped]
 
 
 def tool_name(block: Any) -> str:
@@ -126,41 +138,9 @@ def tool_name(block: Any) -> str:
     return name if family is None else f"{family}.{name}"
 
 
-def _is_text(part: Any) -> bool:
-    return get(part, "type") in ("text", "text_delta")
-
-
-def _text_parts(event: Body) -> list[Any]:
-    given = items(get(get(event, "message"), "content"))
-    parts = (*given, get(event, "content_block"), get(event, "delta"))
-    return list(filter(_is_text, parts))
-
-
-def _events(whole: Body) -> Iterator[Body]:
-    head = {**whole, "content": [], **dict.fromkeys(_ENDING)}
-    yield {"type": "message_start", "message": head}
-    for at, block in enumerate(items(whole.get("content"))):
-        start, deltas = _pieces(dict(block))
-        yield {"type": "content_block_start", "index": at, "content_block": start}
-        for delta in deltas:
-            yield {"type": "content_block_delta", "index": at, "delta": delta}
-        yield {"type": "content_block_stop", "index": at}
-    ending = {name: whole.get(name) for name in _ENDING}
-    counts = {"output_tokens": get(whole.get("usage"), "output_tokens") or 0}
-    yield {"type": "message_delta", "delta": ending, "usage": counts}
-    yield {"type": "message_stop"}
-
-
-def _pieces(block: Body) -> tuple[Body, list[Body]]:
-    """The start of a block and its deltas; most blocks come whole."""
-    if block.get("type") == "text":
-        delta = {"type": "text_delta", "text": block.get("text") or ""}
-        return {**block, "text": ""}, [delta]
-    if block.get("type") == "tool_use":
-        written = json.dumps(block.get("input") or {})
-        delta = {"type": "input_json_delta", "partial_json": written}
-        return {**block, "input": {}}, [delta]
-    return block, []
+def _text_of(parts: list[Any]) -> str:
+    texts = [p for p in parts if get(p, "type") in ("text", "text_delta")]
+    return "".join(string_of(get(part, "text")) or "" for part in texts)
 
 
 class AnthropicRequests(ClientRequests):
@@ -260,12 +240,12 @@ class _Anthropic(HookedClient):
         sdk: Any = super()
         return _with_hooked_runner(sdk.beta, self)
 
-    def copy(self, **given: Any) -> Any:
+    def copy(self, **changes: Any) -> Any:
         """The SDK's ``copy()``, whose result passes the hooks too."""
         # The SDK hands credentials on only from its own classes, not from subclasses.
         unhooked: Any = object.__new__(type(self).__bases__[-1])
         vars(unhooked).update(vars(self))
-        return _hooked(unhooked.copy(**given), self._hookline)
+        return _hooked(unhooked.copy(**changes), self._hookline)
 
     with_options = copy  # as in the SDK
 
@@ -285,22 +265,21 @@ _RUNS_TOOLS = ("_run_tool", "_run_toolset_member")
 def _with_hooked_runner(beta: Any, client: Any) -> Any:
     """Replace ``tool_runner`` of a client's new ``beta.messages``."""
     messages: Any = getattr(beta, "messages", None)
-    own = getattr(messages, "tool_runner", None)
-    if own is not None:
+    if (sdk_runner := getattr(messages, "tool_runner", None)) is not None:
         runner = partial(_tool_runner, client, type(messages))
-        messages.tool_runner = update_wrapper(runner, own)
+        messages.tool_runner = update_wrapper(runner, sdk_runner)
     return beta
 
 
-def _tool_runner(client: Any, kind: Callable[[Any], Any], /, **given: Any) -> Any:
+def _tool_runner(client: Any, kind: Callable[[Any], Any], /, **arguments: Any) -> Any:
     """The SDK's tool runner, whose model calls and tools are one run with hooks."""
     requests: ClientRequests = client._hookline  # noqa: SLF001 - our own field
     hooks, is_async = requests.hooks, requests.wait.is_async
     run = hooks.begin_run()
     in_run = AnthropicRequests(hooks, is_async=is_async, run=run)
-    runner = kind(_hooked(client, in_run)).tool_runner(**given)
+    runner = kind(_hooked(client, in_run)).tool_runner(**arguments)
     if not all(hasattr(runner, name) for name in _RUNS_TOOLS):
-        return kind(client).tool_runner(**given)
+        return kind(client).tool_runner(**arguments)
     finish: Any = (lambda work: work) if is_async else run_to_end
     result = partial(_result, requests, run)
     own_tool, own_member = runner._run_tool, runner._run_toolset_member  # noqa: SLF001 - replaced here
@@ -339,6 +318,6 @@ async def _result(
 
 def _error(tool_use: Any, message: str) -> dict[str, Any]:
     family = get(tool_use, "toolset_name")
-    named = {} if family is None else {"toolset_name": family}
-    head = {"type": "tool_result", "tool_use_id": tool_use.id, **named}
+    toolset = {} if family is None else {"toolset_name": family}
+    head = {"type": "tool_result", "tool_use_id": tool_use.id, **toolset}
     return {**head, "content": message, "is_error": True}

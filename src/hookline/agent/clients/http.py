@@ -55,6 +55,9 @@ _OF_THE_BODY = (
 class ModelApi(Protocol):
     """One API that calls a model: how it spells requests, answers and streams."""
 
+    last_events: tuple[str, ...] = ()
+    end_of_stream: str = ""
+
     @property
     def translator(self) -> HookTranslator:
         """The translator of requests and answers."""
@@ -85,9 +88,10 @@ class ModelApi(Protocol):
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether a stream has come to its end."""
+        return any(event.get("type") in self.last_events for event in events)
 
-    def stream(self, whole: Body) -> str:
-        """The server-sent events of an answer."""
+    def stream(self, whole: Body) -> Iterator[Body]:
+        """The events of an answer."""
 
     def without_calls(
         self, whole: Body, allowed: frozenset[str]
@@ -146,7 +150,7 @@ class ClientRequests:
         self.run = run
 
     async def request(
-        self, client: Any, send: Any, cast_to: Any, options: Any, **given: Any
+        self, client: Any, send: Any, cast_to: Any, options: Any, **stream_options: Any
     ) -> Any:
         """Send one request as its hooks allow; ``send`` is the SDK's ``request()``."""
         target = f"{options.method.upper()} /{urlsplit(options.url).path.lstrip('/')}"
@@ -154,16 +158,18 @@ class ClientRequests:
         if api is None:
             if hidden := self.endpoints.hidden_from_hooks(target):
                 await self.refuse(target, hidden.events, hidden.why)
-            return await self.wait.value(send(cast_to, options, **given))
+            return await self.wait.value(send(cast_to, options, **stream_options))
 
         listening = await self.wait.hooks(self.listening(MODEL_EVENTS))
         options = await self.prepared(client, target, options, listening)
         if not listening and self.run is None:
-            return await self.wait.value(send(cast_to, options, **given))
+            return await self.wait.value(send(cast_to, options, **stream_options))
         body = options.json_data
         if not isinstance(body, dict) or options.content is not None or options.files:
-            await self.refuse(target, MODEL_EVENTS, "its body is not a JSON object")
-            return await self.wait.value(send(cast_to, options, **given))
+            if listening:
+                why = "its body is not a JSON object"
+                raise UnhookedCallError(target, why, listening)
+            return await self.wait.value(send(cast_to, options, **stream_options))
 
         run = self.run or self.hooks.begin_run()
         begin = run.begin_model(body, translator=api.translator)
@@ -171,23 +177,25 @@ class ClientRequests:
         is_judged = call.allowed_names is not None or AFTER_MODEL in listening
         if is_judged and (option := api.unseen_option(body)) is not None:
             raise UnseenResponseError(option)
-        is_stream = bool(body.get("stream") or given.get("stream"))
+        is_stream = bool(body.get("stream") or stream_options.get("stream"))
         model_request = ModelRequest(self, api, call, client, is_stream=is_stream)
 
         # With this header the SDK returns the raw response, to be parsed afterwards.
-        wants_raw = _wants_raw(cast_to, options, given)
+        wants_raw = _wants_raw(cast_to, options, stream_options)
         options.headers = {_RAW_HEADER: "raw", **(options.headers or {})}
         if call.request is not body:
             options.json_data = api.body(call.request)
         if call.refused:
-            given = {"stream": False, "stream_cls": None, **given}
+            stream_options = {"stream": False, "stream_cls": None, **stream_options}
             unsent = model_request.unsent(options)
             process = model_request.reader._process_response  # noqa: SLF001 - makes every response
             response = await self.wait.value(
-                process(cast_to=cast_to, options=options, response=unsent, **given)
+                process(
+                    cast_to=cast_to, options=options, response=unsent, **stream_options
+                )
             )
         else:
-            response = await self.wait.value(send(cast_to, options, **given))
+            response = await self.wait.value(send(cast_to, options, **stream_options))
             response = await model_request.after_hooks(response, target)
         if wants_raw or not hasattr(response, "http_response"):
             return response
@@ -214,13 +222,13 @@ class ClientRequests:
         return [event for event in events if await self.session.has_hooks(event)]
 
 
-def _wants_raw(cast_to: Any, options: Any, given: dict[str, Any]) -> bool:
+def _wants_raw(cast_to: Any, options: Any, stream_options: dict[str, Any]) -> bool:
     """Whether the caller wants the response itself."""
     if _RAW_HEADER in (options.headers or {}):
         return True
     kind = getattr(cast_to, "__origin__", cast_to)
     is_wrapper = isinstance(kind, type) and hasattr(kind, "http_request")
-    return is_wrapper and not given.get("stream")
+    return is_wrapper and not stream_options.get("stream")
 
 
 class ModelRequest:
@@ -288,14 +296,14 @@ class ModelRequest:
         is_needed = self._requests.hooks.buffering.is_needed
         if can_listen and not (is_restricted or await self._wait.hooks(is_needed())):
             tee = _tee_class(_http_module(http))
-            http.stream = tee(http.stream, partial(self._ended, http))
+            http.stream = tee(http.stream, partial(self._listen, http))
             return response
         read = http.aread if self._wait.is_async else http.read
         content = bytes(await self._wait.value(read()))
-        left = await self._answer(content)
-        if left is content:
+        judged = await self._judged(content)
+        if judged is content:
             return response
-        changed = _response(http, left)
+        changed = _response(http, judged)
         if http is response:
             return changed
         copied = copy(response)
@@ -304,21 +312,21 @@ class ModelRequest:
         vars(copied).update(fields, http_response=changed)
         return copied
 
-    async def _answer(self, content: bytes) -> bytes:
+    async def _judged(self, content: bytes) -> bytes:
         """What hooks left of an answer; the same object if they changed nothing."""
-        events, shown, failure = self._read(content)
+        events, readable, failure = self._read(content)
         if failure is not None:
             # The stream was aborted: no hook has seen what came before.
             return failure.encode()
         whole = self._whole(content, events)
         outcome = await self._wait.hooks(self._call.finish(whole))
-        left, is_stopped = plain(outcome.response), outcome.stop_reason is not None
+        answer, is_stopped = plain(outcome.response), outcome.stop_reason is not None
         # A run refuses calls of tools that are not allowed, and tells the model.
         if self._requests.run is None:
-            left = self._without_calls(left, is_stopped=is_stopped)
-        if left is whole and self._is_shown(events, whole):
-            return shown if events else content
-        return self._encoded(left)
+            answer = self._without_calls(answer, is_stopped=is_stopped)
+        if answer is whole and self._is_shown(events, whole):
+            return readable if events else content
+        return self._encoded(answer)
 
     def _read(self, content: bytes) -> tuple[list[Body], bytes, str | None]:
         """The events that the SDK reads, a stream of these alone, and its error.
@@ -326,7 +334,7 @@ class ModelRequest:
         No hook can judge comments, other values than JSON objects, or cut-off events.
         """
         events: list[Body] = []
-        shown: list[str] = []
+        readable: list[str] = []
         if not self._is_stream:
             return events, content, None
         decoder = self._client._make_sse_decoder()  # noqa: SLF001 - Bedrock has its own
@@ -334,15 +342,15 @@ class ModelRequest:
             if not self._api.is_read(event):
                 continue
             if event.data.startswith("[DONE]"):
-                shown.append(server_sent(event.data))
+                readable.append(server_sent(event.data))
                 break
             body = _object_of(event.data)
             if (failure := self._api.failure(event, body)) is not None:
                 return events, b"", failure
             if body is not None:
                 events.append(body)
-                shown.append(server_sent(event.data, event.event))
-        return events, "".join(shown).encode(), None
+                readable.append(server_sent(event.data, event.event))
+        return events, "".join(readable).encode(), None
 
     def _whole(self, content: bytes, events: list[Body]) -> Any:
         try:
@@ -368,18 +376,20 @@ class ModelRequest:
         if not isinstance(answer, dict):
             # Nobody can tell which tools it calls.
             return self._api.refusal(self._call.given, "The answer cannot be read")
-        left, lost = self._api.without_calls(answer, allowed)
-        if not lost:
+        remaining, dropped = self._api.without_calls(answer, allowed)
+        if not dropped:
             return answer
-        self._requests.hooks.warn_dropped(lost, is_stopped=is_stopped)
-        return left
+        self._requests.hooks.warn_dropped(dropped, is_stopped=is_stopped)
+        return remaining
 
     def _encoded(self, whole: Any) -> bytes:
         if self._is_stream and isinstance(whole, dict):
-            return self._api.stream(whole).encode()
+            events = self._api.stream(whole)
+            texts = [server_sent(json.dumps(e), e.get("type")) for e in events]
+            return "".join([*texts, self._api.end_of_stream]).encode()
         return json.dumps(whole, ensure_ascii=False).encode()
 
-    async def _ended(self, http: Any, raw: bytes, *, is_whole: bool) -> None:
+    async def _listen(self, http: Any, raw: bytes, *, is_whole: bool) -> None:
         """Fire AfterModel at the end of a stream that passed at once."""
         content = type(http)(200, headers=http.headers, content=raw).content
         events, _, failure = self._read(content)
@@ -389,11 +399,11 @@ class ModelRequest:
 
 
 class _Tee:
-    """The bytes of a stream; ``ended`` gets them when it is over."""
+    """The bytes of a stream; ``on_end`` gets them when it is over."""
 
-    def __init__(self, stream: Any, ended: Any) -> None:
+    def __init__(self, stream: Any, on_end: Any) -> None:
         self._stream = stream
-        self._ended = ended
+        self._on_end = on_end
         self._chunks: list[bytes] = []
         self._is_whole = False
 
@@ -418,9 +428,9 @@ class _Tee:
         await self._end()
 
     async def _end(self) -> None:
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            await ended(b"".join(self._chunks), is_whole=self._is_whole)
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            await on_end(b"".join(self._chunks), is_whole=self._is_whole)
 
 
 @lru_cache
@@ -491,22 +501,24 @@ class HookedClient:
 class HookedSyncClient(HookedClient):
     """A plain client."""
 
-    def request(self, cast_to: Any, options: Any, **given: Any) -> Any:
+    def request(self, cast_to: Any, options: Any, **stream_options: Any) -> Any:
         """Send a request through the hooks."""
         sdk: Any = super()
         requests = self._hookline
-        work = requests.request(self, sdk.request, cast_to, options, **given)
+        work = requests.request(self, sdk.request, cast_to, options, **stream_options)
         return run_to_end(work)
 
 
 class HookedAsyncClient(HookedClient):
     """An async client."""
 
-    async def request(self, cast_to: Any, options: Any, **given: Any) -> Any:
+    async def request(self, cast_to: Any, options: Any, **stream_options: Any) -> Any:
         """Send a request through the hooks."""
         sdk: Any = super()
         requests = self._hookline
-        return await requests.request(self, sdk.request, cast_to, options, **given)
+        return await requests.request(
+            self, sdk.request, cast_to, options, **stream_options
+        )
 
 
 def hooked_copy(

@@ -89,82 +89,69 @@ class HookedAsyncOpenAI(_OpenAI, HookedAsyncClient):
 def _filtered(api: ModelApi, body: Body, prefix: str) -> Body:
     """The answer that a service filtered, without a text."""
     candidate = {"finishReason": "SAFETY", "content": {"role": "model", "parts": []}}
-    made = api.translator.from_hook_llm_response({"candidates": [candidate]})
-    own = {"id": f"{prefix}{uuid.uuid4().hex}", "model": str(body.get("model") or "")}
-    return {**plain(made), **own}
+    answer = plain(api.translator.from_hook_llm_response({"candidates": [candidate]}))
+    model = str(body.get("model") or "")
+    return {**answer, "id": f"{prefix}{uuid.uuid4().hex}", "model": model}
 
 
 class ChatApi(ModelApi):
     """Chat Completions."""
 
     translator = OpenAITranslator()
+    end_of_stream = server_sent("[DONE]")
 
     def refusal(self, body: Body, reason: str) -> Body:
         """A completion that was filtered, with the reason as the refusal."""
         whole = _filtered(self, body, "chatcmpl-hookline-")
-        said = {"role": "assistant", "content": None, "refusal": reason or None}
-        whole["choices"][0]["message"] = said
+        message = {"role": "assistant", "content": None, "refusal": reason or None}
+        whole["choices"][0]["message"] = message
         return whole
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether every choice has its reason to end."""
         choices = [c for event in events for c in items(event.get("choices"))]
-        ended = {get(c, "index") for c in choices if get(c, "finish_reason")}
-        return bool(choices) and ended.issuperset(get(c, "index") for c in choices)
+        finished = {get(c, "index") for c in choices if get(c, "finish_reason")}
+        return bool(choices) and finished.issuperset(get(c, "index") for c in choices)
 
-    def stream(self, whole: Body) -> str:
+    def stream(self, whole: Body) -> Iterator[Body]:
         """The chunks of a completion."""
         head = {**whole, "object": "chat.completion.chunk"}
         usage = head.pop("usage", None)
-        chunks = [
-            {**head, "choices": [part]}
-            for choice in items(whole.get("choices"))
-            for part in _chat_parts(choice)
-        ]
+        for choice in items(whole.get("choices")):
+            message = {k: v for k, v in _message(choice).items() if v is not None}
+            if "tool_calls" in message:
+                calls = enumerate(message["tool_calls"])
+                message["tool_calls"] = [{**call, "index": at} for at, call in calls]
+            fields = {k: v for k, v in choice.items() if k != "message"}
+            start = {**fields, "delta": message, "finish_reason": None}
+            yield {**head, "choices": [start]}
+            yield {**head, "choices": [{**fields, "delta": {}, "logprobs": None}]}
         if usage is not None:
-            chunks.append({**head, "choices": [], "usage": usage})
-        sent = [server_sent(json.dumps(chunk)) for chunk in chunks]
-        return "".join([*sent, server_sent("[DONE]")])
+            yield {**head, "choices": [], "usage": usage}
 
     def without_calls(
         self, whole: Body, allowed: frozenset[str]
     ) -> tuple[Body, list[str]]:
         """The completion without calls of other tools, and their names."""
-        lost: list[str] = []
-        choices = [
-            _choice_without_calls(choice, allowed, lost)
-            for choice in items(whole.get("choices"))
-        ]
-        return {**whole, "choices": choices}, lost
-
-
-def _chat_parts(choice: Body) -> Iterator[Body]:
-    message = {k: v for k, v in _message(choice).items() if v is not None}
-    if "tool_calls" in message:
-        calls = enumerate(message["tool_calls"])
-        message["tool_calls"] = [{**call, "index": at} for at, call in calls]
-    others = {k: v for k, v in choice.items() if k != "message"}
-    yield {**others, "delta": message, "finish_reason": None}
-    yield {**others, "delta": {}, "logprobs": None}
-
-
-def _choice_without_calls(
-    choice: Body, allowed: frozenset[str], lost: list[str]
-) -> Body:
-    message = _message(choice)
-    calls = items(message.get("tool_calls"))
-    kept = [call for call in calls if _chat_name(call) in allowed]
-    lost += [_chat_name(call) for call in calls if call not in kept]
-    older = message.get("function_call")
-    if older and _chat_name(older) not in allowed:
-        lost.append(_chat_name(message.pop("function_call")))
-    if kept:
-        return {**choice, "message": {**message, "tool_calls": kept}}
-    message.pop("tool_calls", None)
-    reason = choice.get("finish_reason")
-    if reason in ("tool_calls", "function_call") and "function_call" not in message:
-        reason = "stop"
-    return {**choice, "message": message, "finish_reason": reason}
+        dropped: list[str] = []
+        choices: list[Body] = []
+        for choice in items(whole.get("choices")):
+            message = _message(choice)
+            calls = items(message.pop("tool_calls", None))
+            remaining = [call for call in calls if _chat_name(call) in allowed]
+            dropped += [_chat_name(call) for call in calls if call not in remaining]
+            if remaining:
+                message["tool_calls"] = remaining
+            older_call = message.get("function_call")
+            if older_call and _chat_name(older_call) not in allowed:
+                dropped.append(_chat_name(message.pop("function_call")))
+            reason = choice.get("finish_reason")
+            if reason in ("tool_calls", "function_call") and not (
+                remaining or "function_call" in message
+            ):
+                reason = "stop"
+            choices.append({**choice, "message": message, "finish_reason": reason})
+        return {**whole, "choices": choices}, dropped
 
 
 def _message(choice: Body) -> Body:
@@ -175,10 +162,14 @@ def _chat_name(call: Body) -> str:
     return str(get(get(call, "function", "custom") or call, "name") or "")
 
 
+_OWN_ID = "resp_hookline_"
+
+
 class ResponsesApi(ModelApi):
     """Responses."""
 
     translator = ResponsesTranslator()
+    last_events = ("response.completed", "response.incomplete", "response.failed")
 
     def unseen_option(self, body: Body) -> str | None:
         """``background``: the answer comes with another request."""
@@ -189,22 +180,19 @@ class ResponsesApi(ModelApi):
         whole = _filtered(self, body, _OWN_ID)
         if previous := body.get("previous_response_id"):
             whole |= {"id": f"{whole['id']}.{previous}"}
-        said = {"type": "refusal", "refusal": reason}
-        message = {**whole["output"][0], "status": "incomplete", "content": [said]}
+        content = [{"type": "refusal", "refusal": reason}]
+        message = {**whole["output"][0], "status": "incomplete", "content": content}
         return {**whole, "output": [message] if reason else []}
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
         """Whether all texts and calls are those of the last event's response."""
         kind = "response.output_text.delta"
-        said = "".join(str(e.get("delta")) for e in events if e.get("type") == kind)
-        is_same = said == (self.translator.to_hook_llm_response(whole).text or "")
+        deltas = [str(e.get("delta")) for e in events if e.get("type") == kind]
+        text = self.translator.to_hook_llm_response(whole).text or ""
+        is_same = "".join(deltas) == text
         return is_same and {"", *_texts(whole)}.issuperset(_texts(events))
 
-    def is_complete(self, events: list[Body]) -> bool:
-        """Whether the last event has come."""
-        return any(event.get("type") in _LAST_EVENTS for event in events)
-
-    def stream(self, whole: Body) -> str:
+    def stream(self, whole: Body) -> Iterator[Body]:
         """The events of a response."""
         started = {
             **whole, "status": "in_progress", "output": [], "usage": None,
@@ -219,22 +207,20 @@ class ResponsesApi(ModelApi):
         # Even if it is incomplete: the SDK's helpers fail without this event.
         last = "failed" if whole.get("status") == "failed" else "completed"
         events.append({"type": f"response.{last}", "response": whole})
-        return "".join(
-            server_sent(json.dumps({**event, "sequence_number": at}), event["type"])
-            for at, event in enumerate(events)
-        )
+        for number, event in enumerate(events):
+            yield {**event, "sequence_number": number}
 
     def without_calls(
         self, whole: Body, allowed: frozenset[str]
     ) -> tuple[Body, list[str]]:
         """The response without calls of other tools, and their names."""
         output = items(whole.get("output"))
-        lost = [i for i in output if _is_call(i) and i.get("name") not in allowed]
-        left = [item for item in output if item not in lost]
-        while left and left[-1].get("type") == "reasoning":
-            del left[-1]  # the service takes no reasoning that nothing follows
-        names = [str(item.get("name") or item.get("type")) for item in lost]
-        return {**whole, "output": left}, names
+        dropped = [i for i in output if _is_call(i) and i.get("name") not in allowed]
+        remaining = [item for item in output if item not in dropped]
+        while remaining and remaining[-1].get("type") == "reasoning":
+            del remaining[-1]  # the service takes no reasoning that nothing follows
+        names = [str(item.get("name") or item.get("type")) for item in dropped]
+        return {**whole, "output": remaining}, names
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -250,10 +236,6 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-_OWN_ID = "resp_hookline_"
-_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
-
-
 def _is_call(item: Body) -> bool:
     """Whether the caller has to act on an item; the service runs the others."""
     kind = str(item.get("type"))
@@ -263,33 +245,28 @@ def _is_call(item: Body) -> bool:
 
 
 def _item_events(item: Body) -> Iterator[Body]:
+    """The events of one item of the output."""
     kind, place = item.get("type"), {"item_id": item.get("id")}
-    added = {**item, "status": "in_progress"}
-    if kind == "message":
-        added["content"] = []
-    elif kind == "function_call":
-        added["arguments"] = ""
+    empty: Body = {"message": {"content": []}, "function_call": {"arguments": ""}}
+    added = {**item, "status": "in_progress", **empty.get(str(kind), {})}
     yield {"type": "response.output_item.added", "item": added}
-    if kind == "message":
-        for at, part in enumerate(items(item.get("content"))):
-            yield from ({**place, "content_index": at, **e} for e in _part_events(part))
-    elif kind == "function_call":
-        name, written = "response.function_call_arguments", item["arguments"]
-        yield {**place, "type": f"{name}.delta", "delta": written}
-        done = {"arguments": written, "name": item.get("name")}
-        yield {**place, "type": f"{name}.done", **done}
+    for at, part in enumerate(items(item.get("content")) if kind == "message" else ()):
+        is_text = part.get("type") == "output_text"
+        key, name = ("text", "output_text") if is_text else ("refusal", "refusal")
+        text = str(part.get(key) or "")
+        place |= {"content_index": at}
+        fields: Body = {**place, "logprobs": []} if is_text else place
+        empty_part = {**part, key: ""}
+        yield {"type": "response.content_part.added", "part": empty_part, **place}
+        yield {"type": f"response.{name}.delta", "delta": text, **fields}
+        yield {"type": f"response.{name}.done", key: text, **fields}
+        yield {"type": "response.content_part.done", "part": part, **place}
+    if kind == "function_call":
+        name, arguments = "response.function_call_arguments", item["arguments"]
+        yield {"type": f"{name}.delta", "delta": arguments, **place}
+        call = {"arguments": arguments, "name": item.get("name")}
+        yield {"type": f"{name}.done", **call, **place}
     yield {"type": "response.output_item.done", "item": item}
-
-
-def _part_events(part: Body) -> Iterator[Body]:
-    is_text = part.get("type") == "output_text"
-    key, name = ("text", "output_text") if is_text else ("refusal", "refusal")
-    text = str(part.get(key) or "")
-    more: Body = {"logprobs": []} if is_text else {}
-    yield {"type": "response.content_part.added", "part": {**part, key: ""}}
-    yield {"type": f"response.{name}.delta", "delta": text, **more}
-    yield {"type": f"response.{name}.done", key: text, **more}
-    yield {"type": "response.content_part.done", "part": part}
 
 
 # Versions, deployments and the paths of proxies may come before.
@@ -339,8 +316,8 @@ class OpenAIRequests(ClientRequests):
         if isinstance(body, dict) and previous.startswith(_OWN_ID):
             # The service does not know it, but what came before.
             body = {k: v for k, v in body.items() if k != "previous_response_id"}
-            if known := previous.partition(".")[2]:
-                body["previous_response_id"] = known
+            if earlier_id := previous.partition(".")[2]:
+                body["previous_response_id"] = earlier_id
         changes = {"json_data": body}
         if listening and not options.files:
             whole = _whole_body(options, body)
@@ -355,8 +332,8 @@ def _whole_body(options: Any, body: Any) -> Body | None:
         if isinstance(body, bytes) or options.content is not None:
             body = json.loads(body if isinstance(body, bytes) else options.content)
         merged = {**(body or {}), **(options.extra_json or {})}
-        given = {k: v for k, v in merged.items() if type(v).__name__ != "Omit"}
-        return dict(json.loads(json.dumps(given, default=_json_value)))
+        fields = {k: v for k, v in merged.items() if type(v).__name__ != "Omit"}
+        return dict(json.loads(json.dumps(fields, default=_json_value)))
     except (TypeError, ValueError):
         return None
 
