@@ -116,6 +116,7 @@ def tools_turn(answers: Sequence[ToolAnswer]) -> Turn:
     return Turn(role=Role.TOOLS, answers=tuple(answers))
 
 
+_POSITIONAL_OR_KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
@@ -134,7 +135,17 @@ class Tool(Struct, frozen=True):
     def complete(self, tool_input: dict[str, Any]) -> dict[str, Any]:
         """An input with what the model leaves out: defaults, and what is bound."""
         _, bound = _unbound(self.function)
-        return {**_defaults(self.function), **tool_input, **bound}
+        try:
+            parameters = [*signature_of(self.function).parameters.values()]
+        except (TypeError, ValueError):
+            parameters = []  # some built-in functions have no signature
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.default is not parameter.empty
+            and parameter.kind is not parameter.POSITIONAL_ONLY
+        }
+        return {**defaults, **tool_input, **bound}
 
     async def execute(self, tool_input: dict[str, Any]) -> Any:
         """Call the function with the input as keyword arguments."""
@@ -151,9 +162,8 @@ def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
     if isinstance(tool, Tool):
         return tool
     description = inspect.getdoc(tool) or ""
-    spec = ToolSpec(
-        name=name_of(tool), description=description, parameters=_parameters(tool)
-    )
+    parameters = _parameters(tool)
+    spec = ToolSpec(name=name_of(tool), description=description, parameters=parameters)
     return Tool(spec, tool)
 
 
@@ -172,10 +182,10 @@ def name_of(function: Any) -> str:
 
 def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
     """Tools by name; the first one of a name counts."""
-    found: dict[str, Tool] = {}
+    tools_by_name: dict[str, Tool] = {}
     for tool in map(as_tool, tools):
-        found.setdefault(tool.name, tool)
-    return found
+        tools_by_name.setdefault(tool.name, tool)
+    return tools_by_name
 
 
 def input_of(
@@ -184,81 +194,60 @@ def input_of(
     """The arguments of a call by name, defaults included, as a tool's input."""
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    found: dict[str, Any] = {}
+    tool_input: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         kind = signature.parameters[name].kind
         if kind in (_VAR_POSITIONAL, _VAR_KEYWORD) and not value:
             continue
         # One that has the name of a parameter would hide it: then they stay apart.
         if kind is _VAR_KEYWORD and signature.parameters.keys().isdisjoint(value):
-            found |= value
+            tool_input |= value
         else:
-            found[name] = value
-    return found
+            tool_input[name] = value
+    return tool_input
 
 
 def arguments_of(
     signature: inspect.Signature, tool_input: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments that call a function with a tool's input."""
-    known = OrderedDict(
-        (name, tool_input[name]) for name in signature.parameters if name in tool_input
-    )
-    bound = inspect.BoundArguments(signature, known)
+    names = [name for name in signature.parameters if name in tool_input]
+    arguments = OrderedDict((name, tool_input[name]) for name in names)
+    bound = inspect.BoundArguments(signature, arguments)
     bound.apply_defaults()
-    others = {name: v for name, v in tool_input.items() if name not in known}
-    return bound.args, {**bound.kwargs, **others}
+    unnamed = {name: v for name, v in tool_input.items() if name not in names}
+    return bound.args, {**bound.kwargs, **unnamed}
 
 
 def _unbound(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """A function and the arguments that a partial has bound by position, by name."""
     if not isinstance(function, partial) or not function.args:
         return function, {}
-    inner = partial(function.func, **function.keywords)
     parameters = list(signature_of(function.func).parameters.values())
     bound = parameters[: len(function.args)]
-    if any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in bound):
+    if any(parameter.kind is not _POSITIONAL_OR_KEYWORD for parameter in bound):
         return function, {}  # these have no names
-    names = (one.name for one in bound)
+    names = (parameter.name for parameter in bound)
+    inner = partial(function.func, **function.keywords)
     return inner, dict(zip(names, function.args, strict=False))
 
 
-def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        parameters = signature_of(function).parameters.values()
-    except (TypeError, ValueError):
-        return {}  # some built-in functions have no signature
-    return {
-        one.name: one.default
-        for one in parameters
-        if one.default is not one.empty and one.kind is not one.POSITIONAL_ONLY
-    }
-
-
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    signature = signature_of(function)
-    hints = _hints(function)
+    """The parameters of a function as JSON Schema."""
+    try:
+        hints = get_type_hints(function)
+    except (NameError, TypeError):
+        hints = {}  # annotations that cannot be resolved
     properties: dict[str, Any] = {}
     required = []
-    for name, parameter in signature.parameters.items():
+    for name, parameter in signature_of(function).parameters.items():
         if parameter.kind in (_VAR_POSITIONAL, _VAR_KEYWORD):
             continue
-        properties[name] = _schema(hints.get(name, Any))
-        if parameter.default is inspect.Parameter.empty:
+        try:
+            properties[name] = msgspec.json.schema(hints.get(name, Any))
+        except (TypeError, NotImplementedError):
+            properties[name] = {}  # any value
+        if parameter.default is parameter.empty:
             required.append(name)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     return {**schema, "required": required} if required else schema
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return get_type_hints(function)
-    except (NameError, TypeError):
-        return {}  # annotations that cannot be resolved
-
-
-def _schema(annotation: Any) -> dict[str, Any]:
-    try:
-        return msgspec.json.schema(annotation)
-    except (TypeError, NotImplementedError):
-        return {}  # any value

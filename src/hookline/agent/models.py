@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
-    Callable,
     Mapping,
     Sequence,
 )
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +25,7 @@ from hookline.translators.values import (
     string_of,
 )
 
-from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
+from .conversation import ModelReply, Role, ToolCall, ToolSpec, Turn
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -45,28 +42,32 @@ class _CreateModel:
 
     def __init__(
         self,
+        client: Any,
         create: Any,
         translator: HookTranslator,
         options: dict[str, Any],
-        *,
-        is_async: bool = True,
     ) -> None:
+        self._is_async = hasattr(type(client), "__aenter__")
         self._create = create
         self._options = options
-        self._is_async = is_async
         self.translator = translator
 
     async def stream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
         """Call the model."""
         create = partial(self._create, **request, stream=True)
-        if not self._is_async:
-            async with aclosing(_from_threads(create)) as chunks:
-                async for chunk in chunks:
+        if self._is_async:
+            async with await create() as stream:
+                async for chunk in stream:
                     yield chunk
             return
-        async with await create() as stream:
-            async for chunk in stream:
+        # A plain client must not block the event loop.
+        stream = await asyncio.to_thread(create)
+        try:
+            chunks, end = iter(stream), object()
+            while (chunk := await asyncio.to_thread(next, chunks, end)) is not end:
                 yield chunk
+        finally:
+            await asyncio.to_thread(stream.close)
 
     def assemble(self, chunks: Sequence[Any]) -> Any:
         """Build the SDK's complete response from the chunks."""
@@ -77,25 +78,6 @@ class _CreateModel:
         if tools:
             request["tools"] = [*self._options.get("tools", ()), *tools]
         return request
-
-
-_END = object()
-
-
-async def _from_threads(create: Callable[[], Any]) -> AsyncGenerator[Any, None]:
-    """The chunks of a plain client's stream, read without blocking the event loop."""
-    stream = await asyncio.to_thread(create)
-    try:
-        chunks = iter(stream)
-        while (chunk := await asyncio.to_thread(next, chunks, _END)) is not _END:
-            yield chunk
-    finally:
-        await asyncio.to_thread(stream.close)
-
-
-def is_async_client(client: Any) -> bool:
-    """Whether a client of openai or anthropic is the async one."""
-    return hasattr(type(client), "__aenter__")
 
 
 def _described(tools: Sequence[ToolSpec], key: str) -> list[dict[str, Any]]:
@@ -117,10 +99,10 @@ class OpenAIModel(_CreateModel):
         from hookline.translators.openai import OpenAITranslator
 
         super().__init__(
+            client,
             client.chat.completions.create,
             OpenAITranslator(),
             {**options, "model": model},
-            is_async=is_async_client(client),
         )
 
     def build(
@@ -141,7 +123,17 @@ class OpenAIModel(_CreateModel):
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool calls of the first choice."""
-        calls = [_openai_call(call) for call in _openai_calls(response)]
+        calls = []
+        for call in _openai_calls(response):
+            function, problem = get(call, "function"), None
+            try:
+                arguments = decode(get(function, "arguments") or "{}")
+                if not isinstance(arguments, dict):
+                    arguments, problem = {}, "arguments: expected a JSON object"
+            except ValueError as error:
+                arguments, problem = {}, f"arguments: invalid JSON: {error}"
+            name = get(function, "name") or ""
+            calls.append(ToolCall(get(call, "id"), name, arguments, problem))
         return ModelReply(self.text_of(response), tuple(calls))
 
 
@@ -177,20 +169,8 @@ def _openai_messages(turn: Turn) -> list[dict[str, Any]]:
 def _openai_calls(response: Any) -> list[Any]:
     choices = items(get(response, "choices"))
     message = get(choices[0], "message") if choices else None
-    found = items(get(message, "tool_calls"))
-    return [call for call in found if get(call, "function") is not None]
-
-
-def _openai_call(call: Any) -> ToolCall:
-    function = get(call, "function")
-    name, text = get(function, "name") or "", get(function, "arguments") or "{}"
-    try:
-        arguments = decode(text)
-    except ValueError as error:
-        return ToolCall(get(call, "id"), name, {}, f"arguments: invalid JSON: {error}")
-    if not isinstance(arguments, dict):
-        return ToolCall(get(call, "id"), name, {}, "arguments: expected a JSON object")
-    return ToolCall(get(call, "id"), name, arguments)
+    calls = items(get(message, "tool_calls"))
+    return [call for call in calls if get(call, "function") is not None]
 
 
 class AnthropicModel(_CreateModel):
@@ -210,18 +190,19 @@ class AnthropicModel(_CreateModel):
         from hookline.translators.anthropic import AnthropicTranslator
 
         super().__init__(
+            client,
             client.messages.create,
             AnthropicTranslator(),
             {**options, "model": model, "max_tokens": max_tokens},
-            is_async=is_async_client(client),
         )
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
     ) -> dict[str, Any]:
         """Build the arguments of ``create``."""
-        messages = [made for turn in turns if (made := _anthropic_message(turn))]
-        request = self._request(messages, _described(tools, "input_schema"))
+        messages = filter(None, map(_anthropic_message, turns))
+        described = _described(tools, "input_schema")
+        request = self._request(list(messages), described)
         return request if system is None else {**request, "system": system}
 
     def text_of(self, chunk: Any) -> str:
@@ -247,8 +228,13 @@ class AnthropicModel(_CreateModel):
 
 def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
     if turn.role is Role.TOOLS:
-        answers = [_anthropic_answer(answer) for answer in turn.answers]
-        return {"role": "user", "content": answers}
+        results: list[dict[str, Any]] = []
+        for answer in turn.answers:
+            call_id, text = answer.call.id, answer.result.text
+            block = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+            is_error = answer.result.error is not None
+            results.append({**block, "is_error": True} if is_error else block)
+        return {"role": "user", "content": results}
     if turn.role is not Role.MODEL:
         return {"role": "user", "content": turn.marked_text}
     blocks: list[dict[str, Any]] = [
@@ -258,17 +244,8 @@ def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
     if turn.raw is None and turn.text:
         blocks = [{"type": "text", "text": turn.text}]
     # The service rejects a text block without text.
-    kept = [b for b in blocks if b.get("type") != "text" or b.get("text")]
-    return {"role": "assistant", "content": kept} if kept else None
-
-
-def _anthropic_answer(answer: ToolAnswer) -> dict[str, Any]:
-    block = {
-        "type": "tool_result",
-        "tool_use_id": answer.call.id,
-        "content": answer.result.text,
-    }
-    return block if answer.result.error is None else {**block, "is_error": True}
+    blocks = [b for b in blocks if b.get("type") != "text" or b.get("text")]
+    return {"role": "assistant", "content": blocks} if blocks else None
 
 
 def _anthropic_blocks(message: Any, kind: str) -> list[Any]:
@@ -308,7 +285,7 @@ class GenAIModel:
         """Build the arguments of ``generate_content``."""
         from hookline.translators.genai import GenerateContentRequest
 
-        contents = [made for turn in turns if (made := self._content(turn))]
+        contents = list(filter(None, map(self._content, turns)))
         off = self._types.AutomaticFunctionCallingConfig(disable=True)
         # Only parsed responses can be shown, to people as to hooks.
         changes: dict[str, Any] = {
@@ -344,10 +321,10 @@ class GenAIModel:
     def read(self, response: Any) -> ModelReply:
         """Read text and function calls of the first candidate."""
         parts = _genai_parts(response)
-        found = [part.function_call for part in parts if part.function_call]
+        sdk_calls = [part.function_call for part in parts if part.function_call]
         calls = [
-            ToolCall(c.id or f"{_OWN_ID}{at}", c.name or "", dict(c.args or {}))
-            for at, c in enumerate(found)
+            ToolCall(c.id or f"{_OWN_ID}{number}", c.name or "", dict(c.args or {}))
+            for number, c in enumerate(sdk_calls)
         ]
         return ModelReply(self.text_of(response), tuple(calls))
 
@@ -358,17 +335,19 @@ class GenAIModel:
             parts = parts or ([types.Part(text=turn.text)] if turn.text else [])
             return types.Content(role="model", parts=parts) if parts else None
         if turn.role is Role.TOOLS:
-            answers = [self._answer(answer) for answer in turn.answers]
-            return types.Content(role="user", parts=answers)
+            parts = []
+            for answer in turn.answers:
+                call, key = answer.call, "result"
+                if answer.result.error is not None:
+                    key = "error"
+                response = types.FunctionResponse(
+                    id=None if call.id.startswith(_OWN_ID) else call.id,
+                    name=call.name,
+                    response={key: answer.result.text},
+                )
+                parts.append(types.Part(function_response=response))
+            return types.Content(role="user", parts=parts)
         return types.Content(role="user", parts=[types.Part(text=turn.marked_text)])
-
-    def _answer(self, answer: ToolAnswer) -> Any:
-        key = "result" if answer.result.error is None else "error"
-        call_id = None if answer.call.id.startswith(_OWN_ID) else answer.call.id
-        response = self._types.FunctionResponse(
-            id=call_id, name=answer.call.name, response={key: answer.result.text}
-        )
-        return self._types.Part(function_response=response)
 
 
 def _genai_parts(response: Any) -> list[Any]:

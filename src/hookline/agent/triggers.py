@@ -6,9 +6,10 @@ an unknown event raises. Without hooks every event is an empty success.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from hookline._internal.log import logger
@@ -19,10 +20,6 @@ from hookline.engine.run_hook import closed_events, failed_event
 from hookline.engine.sync import run_sync
 from hookline.protocol.events import (
     HookEventName,
-    NotificationType,
-    PreCompressTrigger,
-    SessionEndReason,
-    SessionStartSource,
 )
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
@@ -35,6 +32,7 @@ from hookline.protocol.values import text_of
 HookFirer = EventFirer
 """What has the ``fire_*_event`` methods: a handler, a session, ``RemoteHooks``."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _warned: WeakKeyDictionary[Config, set[Any]] = WeakKeyDictionary()
 
@@ -220,149 +218,54 @@ def events_of(config: ConfigOrEvents, hint: str = _HINT) -> SessionEvents:
     raise TypeError(f"expected a Config or a session, got {described}: {hint}")
 
 
-def said(result: ProcessedHookResult) -> ProcessedHookResult | None:
-    """What a trigger gives: None if no hook had an output, or none can be reached."""
-    return None if result.aggregated.final_output is None else result
-
-
 async def fire(
     config: ConfigOrEvents, event: HookEventName, fields: Fields
 ) -> ProcessedHookResult | None:
-    """Fire an event for a trigger."""
-    return said(await events_of(config).fire_fields(event, fields))
+    """Fire an event; None if no hook had an output, or none can be reached."""
+    result = await events_of(config).fire_fields(event, fields)
+    return None if result.aggregated.final_output is None else result
 
 
-async def fire_before_tool_hook(
-    config: ConfigOrEvents,
-    tool_name: str,
-    tool_input: Mapping[str, Any],
-    *,
-    mcp_context: Mapping[str, Any] | None = None,
-    original_request_name: str | None = None,
-) -> ProcessedHookResult | None:
-    """Fire BeforeTool; None if no hook returned an output."""
-    return said(
-        await events_of(config).fire_before_tool_event(
-            tool_name,
-            tool_input,
-            mcp_context=mcp_context,
-            original_request_name=original_request_name,
-        )
-    )
+def _trigger(
+    fire_event: Callable[
+        Concatenate[EventFirer, P], Coroutine[Any, Any, ProcessedHookResult]
+    ],
+) -> Callable[
+    Concatenate[ConfigOrEvents, P], Coroutine[Any, Any, ProcessedHookResult | None]
+]:
+    """A method that fires an event, as a function of a config or a session."""
+
+    async def trigger(
+        config: ConfigOrEvents, *args: P.args, **kwargs: P.kwargs
+    ) -> ProcessedHookResult | None:
+        result = await fire_event(events_of(config), *args, **kwargs)
+        return None if result.aggregated.final_output is None else result
+
+    update_wrapper(trigger, fire_event)
+    trigger.__name__ = f"{fire_event.__name__.removesuffix('_event')}_hook"
+    trigger.__qualname__, trigger.__module__ = trigger.__name__, __name__
+    return trigger  # type: ignore[return-value] # takes ``config`` by name as well
 
 
-async def fire_after_tool_hook(
-    config: ConfigOrEvents,
-    tool_name: str,
-    tool_input: Mapping[str, Any],
-    tool_response: Mapping[str, Any],
-    *,
-    mcp_context: Mapping[str, Any] | None = None,
-    original_request_name: str | None = None,
-) -> ProcessedHookResult | None:
-    """Fire AfterTool; None if no hook returned an output."""
-    return said(
-        await events_of(config).fire_after_tool_event(
-            tool_name,
-            tool_input,
-            tool_response,
-            mcp_context=mcp_context,
-            original_request_name=original_request_name,
-        )
-    )
-
-
-async def fire_session_start_hook(
-    config: ConfigOrEvents,
-    source: SessionStartSource | str = SessionStartSource.Startup,
-) -> ProcessedHookResult | None:
-    """A session starts: additional context is for the model."""
-    return said(await events_of(config).fire_session_start_event(source))
-
-
-async def fire_session_end_hook(
-    config: ConfigOrEvents, reason: SessionEndReason | str = SessionEndReason.Exit
-) -> ProcessedHookResult | None:
-    """A session ends."""
-    return said(await events_of(config).fire_session_end_event(reason))
-
-
-async def fire_before_agent_hook(
-    config: ConfigOrEvents, prompt: str
-) -> ProcessedHookResult | None:
-    """A turn is about to start: hooks may block it or add context."""
-    return said(await events_of(config).fire_before_agent_event(prompt))
-
-
-async def fire_after_agent_hook(
-    config: ConfigOrEvents,
-    prompt: str,
-    prompt_response: str,
-    stop_hook_active: bool = False,
-) -> ProcessedHookResult | None:
-    """A turn has an answer: a block rejects it."""
-    events = events_of(config)
-    return said(
-        await events.fire_after_agent_event(prompt, prompt_response, stop_hook_active)
-    )
-
-
-async def fire_subagent_start_hook(
-    config: ConfigOrEvents,
-    agent_id: str,
-    agent_type: str,
-    *,
-    prompt: str | None = None,
-) -> ProcessedHookResult | None:
-    """A subagent is about to start: hooks may block it or add context."""
-    events = events_of(config)
-    return said(
-        await events.fire_subagent_start_event(agent_id, agent_type, prompt=prompt)
-    )
-
-
-async def fire_subagent_stop_hook(
-    config: ConfigOrEvents,
-    agent_id: str,
-    agent_type: str,
-    *,
-    prompt: str | None = None,
-    prompt_response: str | None = None,
-    stop_hook_active: bool = False,
-) -> ProcessedHookResult | None:
-    """A subagent has an answer: a block rejects it."""
-    return said(
-        await events_of(config).fire_subagent_stop_event(
-            agent_id,
-            agent_type,
-            prompt=prompt,
-            prompt_response=prompt_response,
-            stop_hook_active=stop_hook_active,
-        )
-    )
-
-
-async def fire_notification_hook(
-    config: ConfigOrEvents,
-    message: str,
-    *,
-    notification_type: NotificationType | str = NotificationType.ToolPermission,
-    details: Mapping[str, Any] | None = None,
-    level: str | None = None,
-) -> ProcessedHookResult | None:
-    """The host notifies its user."""
-    return said(
-        await events_of(config).fire_notification_event(
-            message,
-            notification_type=notification_type,
-            details=details,
-            level=level,
-        )
-    )
-
-
-async def fire_pre_compress_hook(
-    config: ConfigOrEvents, trigger: PreCompressTrigger | str = PreCompressTrigger.Auto
-) -> ProcessedHookResult | None:
-    """The history is about to be compressed."""
-    return said(await events_of(config).fire_pre_compress_event(trigger))
+# Each takes a config or a session, and what the method of the session takes. It gives
+# the processed result; None if no hook had an output, or none can be reached.
+fire_before_tool_hook = _trigger(EventFirer.fire_before_tool_event)
+"""A tool is about to run: hooks may block it, change its input or add context."""
+fire_after_tool_hook = _trigger(EventFirer.fire_after_tool_event)
+"""A tool has run: hooks may add to its result, or withhold it."""
+fire_session_start_hook = _trigger(EventFirer.fire_session_start_event)
+"""A session starts: additional context is for the model."""
+fire_session_end_hook = _trigger(EventFirer.fire_session_end_event)
+"""A session ends."""
+fire_before_agent_hook = _trigger(EventFirer.fire_before_agent_event)
+"""A turn is about to start: hooks may block it or add context."""
+fire_after_agent_hook = _trigger(EventFirer.fire_after_agent_event)
+"""A turn has an answer: a block rejects it."""
+fire_subagent_start_hook = _trigger(EventFirer.fire_subagent_start_event)
+"""A subagent is about to start: hooks may block it or add context."""
+fire_subagent_stop_hook = _trigger(EventFirer.fire_subagent_stop_event)
+"""A subagent has an answer: a block rejects it."""
+fire_notification_hook = _trigger(EventFirer.fire_notification_event)
+"""The host notifies its user."""
+fire_pre_compress_hook = _trigger(EventFirer.fire_pre_compress_event)
+"""The history is about to be compressed."""

@@ -333,13 +333,13 @@ class EventFirer(ABC):
         )
 
     async def fire_session_start_event(
-        self, source: SessionStartSource | str
+        self, source: SessionStartSource | str = SessionStartSource.Startup
     ) -> ProcessedHookResult:
         """A session starts."""
         return await self.fire(HookEventName.SessionStart, {"source": source})
 
     async def fire_session_end_event(
-        self, reason: SessionEndReason | str
+        self, reason: SessionEndReason | str = SessionEndReason.Exit
     ) -> ProcessedHookResult:
         """A session ends."""
         return await self.fire(HookEventName.SessionEnd, {"reason": reason})
@@ -362,7 +362,7 @@ class EventFirer(ABC):
         return await self.fire_fields(HookEventName.Notification, _present(fields))
 
     async def fire_pre_compress_event(
-        self, trigger: PreCompressTrigger | str
+        self, trigger: PreCompressTrigger | str = PreCompressTrigger.Auto
     ) -> ProcessedHookResult:
         """The history is about to be compressed."""
         return await self.fire(HookEventName.PreCompress, {"trigger": trigger})
