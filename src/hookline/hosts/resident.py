@@ -178,6 +178,8 @@ class Helper:
             words = await self._read(connection, _MAX_WORDS)
             event = await self._read(connection, MAX_EVENT_BYTES)
             answer = await self._answer(connection, words, event)
+            if self._bridge.is_full:
+                self._retire()
             if answer is not None:
                 async with asyncio.timeout(_SEND_S):
                     await self._loop.sock_sendall(connection, answer)
