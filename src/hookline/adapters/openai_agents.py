@@ -141,16 +141,11 @@ class _Run:
         names = {handoff.tool_name for handoff in handoffs}
 
         async def begin(item: Any) -> Any:
-            if not isinstance(item, api.ResponseFunctionToolCall):
-                return item
-            if item.name in names:
-                tool_input = _input_of(item.arguments)
-                call = await self.hooked.begin_tool(item.name, tool_input)
-            elif item.name in self.tools:
-                tool = self.tools[item.name]
-                call = await self.begin_tool(tool, item.arguments, defer=True)
-            else:
+            is_call = isinstance(item, api.ResponseFunctionToolCall)
+            if not is_call or item.name not in names | self.tools.keys():
                 return item  # the SDK knows no such tool
+            defer = item.name not in names  # the SDK asks nobody about handoffs
+            call = await self.begin_tool(item.name, item.arguments, defer=defer)
             arguments = _arguments_of(call, item.arguments)
             self.calls.add(item.call_id, call, _input_of(arguments))
             if arguments == item.arguments:
@@ -160,30 +155,29 @@ class _Run:
         return await asyncio.gather(*map(begin, output))
 
     async def begin_tool(
-        self, tool: FunctionTool, arguments: str, **options: Any
+        self, name: str, arguments: str, **options: Any
     ) -> HookedToolCall:
-        origin = sdk_tool.get_function_tool_origin(tool)
+        tool = self.tools.get(name)
+        origin = tool and sdk_tool.get_function_tool_origin(tool)
         server = origin and origin.mcp_server_name
-        mcp = {"server_name": server, "tool_name": tool.name} if server else None
+        mcp = {"server_name": server, "tool_name": name} if server else None
+        tool_input = _input_of(arguments)
         return await self.hooked.begin_tool(
-            tool.name, _input_of(arguments), mcp_context=mcp, **options
+            name, tool_input, mcp_context=mcp, **options
         )
 
     async def admitted(
-        self, tool: FunctionTool, ctx: ToolContext[Any], arguments: str
+        self, name: str, arguments: str, ctx: ToolContext[Any] | None = None
     ) -> HookedToolCall:
-        """The call that the SDK makes now, if need be with a person's approval."""
-        call = self.calls.take(tool.name, _input_of(arguments), ctx.tool_call_id)
-        is_decided = call is not None and call.question is None
-        if (
-            call is not None
-            and is_decided
-            and (call.refused or not self.hooked.stop_reason)
-        ):
-            return call
-        # The SDK makes a call that hooks ask about only after a person's approval.
-        approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id)
-        return await self.begin_tool(tool, arguments, confirm=approved or None)
+        """The call that the SDK makes now; of a handoff it tells only the arguments."""
+        call_id = None if ctx is None else ctx.tool_call_id
+        call = self.calls.take(name, _input_of(arguments), call_id)
+        is_ended = self.hooked.stop_reason is not None
+        if call is None or call.question is not None or (is_ended and not call.refused):
+            # The SDK makes a call that hooks ask about only after a person's approval.
+            approved = ctx and ctx.is_tool_approved(name, ctx.tool_call_id)
+            call = await self.begin_tool(name, arguments, confirm=approved or None)
+        return call
 
     async def refuse_model(self, origin: str) -> None:
         """Raise if a model that hooks cannot see has hooks."""
@@ -449,7 +443,7 @@ class _HookedTool:
     async def invoke(self, ctx: ToolContext[Any], arguments: str) -> Any:
         """Run the tool as its hooks allow; what it raises goes on after its hooks."""
         run = self.hookline.run()
-        call = await run.admitted(self.plain, ctx, arguments)
+        call = await run.admitted(self.name, arguments, ctx)
         if call.refused:
             return await self._text(ctx, call.message)
         call_tool = self._call if self.subagent is None else self._run_agent
@@ -579,11 +573,8 @@ async def _hand_off(
     arguments: str,
 ) -> Any:
     """Hand off if hooks allow it; else the same agent goes on, with the reason."""
-    run, turn, tool_input = hooks.run(), None, _input_of(arguments)
-    # The SDK makes one of several handoffs, and tells only its arguments.
-    call = run.calls.take(plain.tool_name, tool_input)
-    if call is None or (run.hooked.stop_reason is not None and not call.refused):
-        call = await run.hooked.begin_tool(plain.tool_name, tool_input)
+    run, turn = hooks.run(), None
+    call = await run.admitted(plain.tool_name, arguments)
     if not call.refused:
         prompt = _prompt_of(ctx.turn_input)
         turn = await run.session.begin_subagent(
