@@ -216,23 +216,27 @@ class _Plan:
 
     def convert(self, value: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
         """Convert a value; UNSET if it does not fit, which is reported."""
-        mistakes_before = len(mistakes)
-        if self.expected.accepts is None or self.expected.accepts(value):
+        mistakes_before, accepts = len(mistakes), self.expected.accepts
+        if accepts is None or accepts(value):
+            if self.is_bare and type(value) is self.kind:
+                return value
             for member in self.members:
-                converted = member.convert_member(value, mistakes, path)
-                if converted is not UNSET:
-                    return converted
+                accepts = None if member is self else member.expected.accepts
+                if accepts is None or accepts(value):
+                    converted = member.convert_member(value, mistakes, path)
+                    if converted is not UNSET:
+                        return converted
         if len(mistakes) == mistakes_before:
             _report(mistakes, path, self.expected.mismatch(value))
         return UNSET
 
     def convert_member(self, value: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
-        """Convert a value to one type of a union."""
-        kind, accepts = self.kind, self.expected.accepts
+        """Convert a value that is accepted to one type of a union."""
+        kind = self.kind
         if kind in (Any, object):
             return value
-        if value is None or (accepts is not None and not accepts(value)):
-            return UNSET
+        if value is None or isinstance(value, Struct):  # typed already
+            return value if type(value) is kind else UNSET
         if self.is_bare and isinstance(value, kind):
             # A member of an enum has another hash than its text.
             return value if type(value) is kind else str.__str__(value)

@@ -61,6 +61,17 @@ _NESTED: dict[str, type[Struct]] = {
     "telemetry": TelemetryOptions,
 }
 
+_SHORT_FORMS: dict[str, dict[str, Struct]] = {
+    "onError": {
+        # A general "allow" is meant for hooks that break, not for a modified one.
+        "allow": FailurePolicy(*(OnFailure.ALLOW,) * 4),
+        "block": FailurePolicy(*(OnFailure.BLOCK,) * 5),
+    },
+    "telemetry": {
+        exporter.value: TelemetryOptions(exporter=exporter) for exporter in Exporter
+    },
+}
+
 
 class WrittenHook(Struct, frozen=True):
     """One hook of a file: as it is written, where, and as it will run."""
@@ -297,20 +308,14 @@ def in_full(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
     full = dict(raw)
-    verdict = raw.get("onError")
-    if isinstance(verdict, str) and verdict in list(OnFailure):
-        full["onError"] = dict.fromkeys(
-            ("spawn", "crash", "timeout", "output"), verdict
-        )
-        # A general "allow" is meant for hooks that break, not for a modified one.
-        if verdict == OnFailure.BLOCK:
-            full["onError"]["changed"] = verdict
+    for key, short_forms in _SHORT_FORMS.items():
+        value = raw.get(key)
+        if isinstance(value, str) and value in short_forms:
+            full[key] = short_forms[value]
     if isinstance(raw.get("policies"), str):
         full["policies"] = [raw["policies"]]
     if raw.get("breaker") is True:
-        full["breaker"] = {}
-    if isinstance(raw.get("telemetry"), str) and raw["telemetry"] in list(Exporter):
-        full["telemetry"] = {"exporter": raw["telemetry"]}
+        full["breaker"] = Breaker()
     for key in ("env", "headers"):
         if isinstance(raw.get(key), dict):
             items = raw[key].items()
