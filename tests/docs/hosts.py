@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hookline.hosts.effects import EFFECTS
 from hookline.hosts.host import Host
-from hookline.hosts.host_verdict import EFFECTS
 from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
 

@@ -28,9 +28,9 @@ from hookline.agent import (
 from hookline.engine.handler import HookEventHandler
 from hookline.errors import MissingExtraError
 from hookline.hosts.host import HostEvent
-from hookline.hosts.host_verdict import block, deny, specific
 from hookline.hosts.registry import host_of
 from hookline.hosts.tools import ToolCall
+from hookline.hosts.verbs import block, deny, specific
 from hookline.protocol.dialects import claude_replacement
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult

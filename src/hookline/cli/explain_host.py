@@ -7,8 +7,9 @@ from typing import Any
 
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
+from hookline.hosts.effects import EFFECTS, Effect
 from hookline.hosts.host import Host
-from hookline.hosts.host_verdict import EFFECTS, Effect, host_verdict
+from hookline.hosts.host_verdict import host_verdict
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 

@@ -43,10 +43,11 @@ from hookline.settings.places import SettingsPlaces, folders_above
 from hookline.settings.watch import SettingsWatch
 
 from .conversation import Conversation
+from .effects import Effect
 from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from .host import BadInputError, Host, HostEvent, lost
 from .host_files import deadline_ms, needed_ms
-from .host_verdict import Answer, Effect, HostVerdict, Wire, host_verdict
+from .host_verdict import Answer, HostVerdict, Wire, host_verdict
 from .install.calls import is_installed
 from .registry import host_of, real_host
 from .self_protection import refusal

@@ -21,17 +21,9 @@ from hookline.protocol.dialects import CLAUDE_NOTIFICATIONS
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import describe, text_of
 
-from .host_verdict import (
-    COMMON_LIMITS,
-    EFFECTS,
-    Answer,
-    Effect,
-    HostVerdict,
-    Limits,
-    Wire,
-    json_answer,
-    show,
-)
+from . import effects, verbs
+from .effects import Effect, Limits
+from .host_verdict import Answer, HostVerdict, Wire
 from .tools import ToolCall, read_call
 
 _E = HookEventName
@@ -194,7 +186,7 @@ class Host:
     """What tools of other servers are called: the server, and the tool."""
 
     limits: Limits
-    """What cannot be expressed, beyond what no host can (``COMMON_LIMITS``)."""
+    """What cannot be expressed, beyond what no host can (``effects.COMMON_LIMITS``)."""
     asks: bool = False
     """Whether it can ask a person before a tool runs."""
     carries: Mapping[str, Effect] = {}
@@ -205,14 +197,13 @@ class Host:
     """Longer texts of an answer are cut."""
 
     def __init__(self) -> None:
-        every = {event: {**COMMON_LIMITS.get(event, {})} for event in EFFECTS}
-        for event in self.limits:
-            every[event] |= self.limits[event]
-        self.limits = {
-            event: {one: texts[one] for one in EFFECTS[event] if one in texts}
-            for event, texts in every.items()
-            if event in self.events.values()
-        }
+        by_event: dict[HookEventName, Mapping[Effect, str]] = {}
+        for event in self.events.values():
+            common = effects.COMMON_LIMITS.get(event, {})
+            texts = {**common, **self.limits.get(event, {})}
+            asked = effects.EFFECTS[event]
+            by_event[event] = {each: texts[each] for each in asked if each in texts}
+        self.limits = by_event
 
     def event_name(self, payload: Wire, argument: str | None) -> str:
         """The host's name of an event; raises ``BadInputError``.
@@ -259,10 +250,10 @@ class Host:
         expressed: set[Effect] = set()
         if not isinstance(answer, Answer):
             if self.shows_notices:
-                answer |= show(answer.get("systemMessage"), verdict.notice)
+                answer |= verbs.show(answer.get("systemMessage"), verdict.notice)
             keys = {*answer, *answer.get("hookSpecificOutput", ())}
             expressed = {self.carries[key] for key in self.carries.keys() & keys}
-            answer = json_answer(answer, self.longest_text)
+            answer = verbs.json_answer(answer, self.longest_text)
         is_ending = event.event in (_E.AfterAgent, _E.SubagentStop)
         refused = verdict.rejects if is_ending else verdict.ends
         if refused and event.event in _REFUSABLE:

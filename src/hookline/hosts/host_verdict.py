@@ -1,108 +1,35 @@
-"""What the hooks of one event said together, and the verbs to say it to a host.
-
-``HostVerdict`` has the texts. The verbs (deny, block, end, show, specific) are Claude
-Code's, which most hosts took over; a key without a value is left out of an answer.
-"""
+"""What the hooks of one event said together, in texts for a coding agent."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
 
-from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import BLOCKED_BY_HOOK
 from hookline.protocol.results import ProcessedHookResult, blocking_reasons
-from hookline.protocol.values import encode
 from hookline.protocol.verdict import Verdict
 
+from .effects import Effect
+
 Wire = dict[str, Any]
-_E = HookEventName
 WITHHELD = "withheld by a hook"
 _LONGEST = 64 * 1024
 _LONGEST_CONTEXT = 256 * 1024
 """A host may drop an answer that is too long, and then runs the tool."""
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-class Effect(StrEnum):
-    """What the hooks of an event can ask of a host."""
+class Answer(Struct, frozen=True):
+    """What a host reads."""
 
-    BLOCK = "block"
-    ASK = "ask"
-    CHANGE = "change"
-    CONTEXT = "context"
-    MESSAGE = "message"
-    WITHHOLD = "withhold"
-    STOP = "stop"
-    CLEAR = "clear context"
-    SUPPRESS = "suppress output"
-
-
-def _effects(*names: str) -> tuple[Effect, ...]:
-    return tuple(Effect[name] for name in names)
-
-
-EFFECTS: dict[HookEventName, tuple[Effect, ...]] = {
-    _E.BeforeTool: _effects("BLOCK", "ASK", "CHANGE", "CONTEXT", "MESSAGE", "STOP"),
-    _E.AfterTool: _effects(
-        *("BLOCK", "CONTEXT", "MESSAGE", "WITHHOLD", "SUPPRESS", "STOP")
-    ),
-    _E.BeforeAgent: _effects("BLOCK", "CONTEXT", "MESSAGE", "STOP"),
-    _E.AfterAgent: _effects("BLOCK", "MESSAGE", "CLEAR", "STOP"),
-    _E.BeforeModel: _effects("BLOCK", "CHANGE", "CONTEXT", "MESSAGE", "STOP"),
-    _E.AfterModel: _effects("CHANGE", "MESSAGE", "SUPPRESS", "STOP"),
-    _E.BeforeToolSelection: _effects("CHANGE", "MESSAGE", "STOP"),
-    _E.SessionStart: _effects("CONTEXT", "MESSAGE"),
-    _E.SessionEnd: _effects("MESSAGE"),
-    _E.Notification: _effects("MESSAGE"),
-    _E.PreCompress: _effects("MESSAGE"),
-    _E.SubagentStart: _effects("BLOCK", "CONTEXT", "MESSAGE", "STOP"),
-    _E.SubagentStop: _effects("BLOCK", "MESSAGE", "CLEAR", "STOP"),
-}
-"""What callers apply of each event (protocol.md#events)."""
-
-Limits = Mapping[HookEventName, Mapping[Effect, str]]
-"""What a host cannot express, and what happens instead."""
-TO_PERSON = "shown to the person, not to the model"
-ONLY_REFUSED = "the model sees it only with a refusal"
-NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
-REFUSED_ONLY = "the call is refused, and the agent goes on"
-NOT_STARTED: Mapping[Effect, str] = dict.fromkeys(
-    (Effect.BLOCK, Effect.STOP), "the subagent starts, and is told not to work"
-)
-REFUSALS_ALONE: Mapping[Effect, str] = {
-    Effect.ASK: "hooks cannot ask here, hooksConfig.onAsk decides",
-    Effect.CHANGE: "the call is refused, with the input that hooks want",
-    Effect.CONTEXT: ONLY_REFUSED,
-    Effect.MESSAGE: ONLY_REFUSED,
-    Effect.STOP: REFUSED_ONLY,
-}
-"""Before a tool, in hosts that know a block and nothing else."""
-
-
-_NO_CLEAR = {Effect.CLEAR: "the context stays as it is"}
-COMMON_LIMITS: Limits = {
-    _E.AfterTool: {Effect.SUPPRESS: "the result is shown to the person"},
-    _E.AfterAgent: _NO_CLEAR,
-    _E.SubagentStop: _NO_CLEAR,
-    _E.SessionEnd: {Effect.MESSAGE: TO_PERSON},
-    _E.Notification: {Effect.MESSAGE: TO_PERSON},
-    _E.PreCompress: {Effect.MESSAGE: TO_PERSON},
-}
-"""Of all hosts that say nothing else."""
-
-
-def unheard(*events: HookEventName, keep: tuple[Effect, ...] = ()) -> Limits:
-    """Limits of events whose answers are not read at all."""
-    lost = "the answer of a hook is not read here"
-    return {
-        event: {effect: lost for effect in EFFECTS[event] if effect not in keep}
-        for event in events
-    }
+    stdout: bytes = b""
+    status: int = 0
+    stderr: str = ""
+    lost: tuple[str, ...] = ()
+    """What this event could not express, beyond the limits of the host."""
+    expressed: frozenset[Effect] = frozenset()
+    """What the host cannot express on every event, and could on this one."""
 
 
 class HostVerdict(Verdict, frozen=True, kw_only=True):
@@ -250,80 +177,3 @@ def escape(text: str) -> str:
     protocol.md#process
     """
     return text.replace("<", "&lt;").replace(">", "&gt;")
-
-
-class Answer(Struct, frozen=True):
-    """What a host reads."""
-
-    stdout: bytes = b""
-    status: int = 0
-    stderr: str = ""
-    lost: tuple[str, ...] = ()
-    """What this event could not express, beyond the limits of the host."""
-    expressed: frozenset[Effect] = frozenset()
-    """What the host cannot express on every event, and could on this one."""
-
-
-def json_answer(wire: Wire, longest_text: int | None = None) -> Answer:
-    """An answer in JSON, in ASCII because hosts decode their pipes piece by piece.
-
-    An empty object is a value: that of a changed input.
-    """
-    wire = {key: value for key, value in wire.items() if value not in (None, "")}
-    text = encode(wire if longest_text is None else _cut(wire, longest_text))
-    if not text.isascii():
-        text = _BEYOND_ASCII.sub(_as_escapes, text.decode()).encode()
-    return Answer(text + b"\n")
-
-
-def _cut(value: Any, longest: int) -> Any:
-    if isinstance(value, dict):
-        return {key: _cut(field, longest) for key, field in value.items()}
-    is_long = isinstance(value, str) and len(value) > longest
-    return f"{value[:longest]} [cut]" if is_long else value
-
-
-def _as_escapes(characters: re.Match[str]) -> str:
-    units = characters[0].encode("utf-16-be").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-def specific(event: str, context: str = "", **values: Any) -> Wire:
-    """What goes beside the common keys; nothing where there are no values."""
-    values = {key: value for key, value in values.items() if value is not None}
-    values |= {"additionalContext": context} if context else {}
-    return {"hookSpecificOutput": {"hookEventName": event, **values}} if values else {}
-
-
-def deny(reason: str) -> Wire:
-    """Refuse the call of a tool: values for ``specific``."""
-    return {"permissionDecision": "deny", "permissionDecisionReason": reason}
-
-
-def question(verdict: HostVerdict) -> Wire:
-    """Let a person decide, if a hook asks for that: values for ``specific``."""
-    if not verdict.ask:
-        return {}
-    reason = verdict.reason or verdict.message
-    return {"permissionDecision": "ask", "permissionDecisionReason": reason}
-
-
-def block(reason: str) -> Wire:
-    """Reject a prompt or an answer."""
-    return {"decision": "block", "reason": reason}
-
-
-def end(reason: str) -> Wire:
-    """End the run."""
-    return {"continue": False, "stopReason": reason}
-
-
-def stop(verdict: HostVerdict) -> Wire:
-    """End the run if a hook asks for that."""
-    return end(verdict.stop_reason or BLOCKED_BY_HOOK) if verdict.stop else {}
-
-
-def show(*texts: str | None) -> Wire:
-    """Show texts to the person."""
-    message = "\n".join(filter(None, texts))
-    return {"systemMessage": message} if message else {}

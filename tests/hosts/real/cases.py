@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hookline.hosts.host_verdict import Effect
+from hookline.hosts.effects import Effect
 from hookline.protocol.events import HookEventName
 
 from .programs import Call, Program

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import Host
-from hookline.hosts.host_verdict import Effect
 from hookline.protocol.events import HookEventName
 
 from .cases import SAID, SECRET, Case

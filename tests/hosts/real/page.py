@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hookline.hosts.effects import EFFECTS, Effect
 from hookline.hosts.host import Host
-from hookline.hosts.host_verdict import EFFECTS, Effect
 from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
 from tests.docs.hosts import OVERVIEW, with_table

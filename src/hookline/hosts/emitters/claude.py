@@ -11,25 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hookline.hosts import effects, verbs
 from hookline.hosts.conversation import Conversation
+from hookline.hosts.effects import Effect, Limits
 from hookline.hosts.host import Host, HostEvent, HostFiles, text_field, tool_result
-from hookline.hosts.host_verdict import (
-    NOT_STARTED,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Limits,
-    Wire,
-    block,
-    deny,
-    end,
-    escape,
-    question,
-    show,
-    specific,
-    stop,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire, escape
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import (
     CLAUDE_EVENTS,
@@ -91,7 +77,7 @@ class ClaudeHost(Host):
         _E.AfterTool: {
             Effect.WITHHOLD: "the run ends where a result cannot be replaced"
         },
-        _E.SubagentStart: NOT_STARTED,
+        _E.SubagentStart: effects.NOT_STARTED,
     }
     asks = True
     carries: Mapping[str, Effect] = {"updatedToolOutput": Effect.WITHHOLD}
@@ -117,48 +103,52 @@ class ClaudeHost(Host):
         context = verdict.model_text()
         match event.event:
             case _E.BeforeTool if verdict.ends:
-                denied = deny(verdict.refusal())
-                return stop(verdict) | specific(event.name, **denied)
+                denied = verbs.deny(verdict.refusal())
+                return verbs.stop(verdict) | verbs.specific(event.name, **denied)
             case _E.BeforeTool:
-                values = question(verdict) | {"updatedInput": verdict.tool_input}
-                return specific(event.name, context, **values)
+                values = verbs.question(verdict) | {"updatedInput": verdict.tool_input}
+                return verbs.specific(event.name, context, **values)
             case _E.AfterTool if event.name == FAILURE:
                 return self.after_failure(event, verdict)
             case _E.AfterTool if verdict.withheld:
                 return _withholding(event, verdict)
             case _E.AfterTool:
                 reason = verdict.reason or BLOCKED_BY_HOOK
-                objection = block(reason) if verdict.blocked else {}
-                return stop(verdict) | objection | specific(event.name, context)
+                objection = verbs.block(reason) if verdict.blocked else {}
+                return (
+                    verbs.stop(verdict)
+                    | objection
+                    | verbs.specific(event.name, context)
+                )
             case _E.BeforeAgent if verdict.ends:
                 reason = verdict.reason if verdict.blocked else verdict.stop_reason
-                blocked = block(reason or BLOCKED_BY_HOOK)
-                return stop(verdict) | blocked | show(verdict.message)
+                blocked = verbs.block(reason or BLOCKED_BY_HOOK)
+                return verbs.stop(verdict) | blocked | verbs.show(verdict.message)
             case _E.BeforeAgent | _E.SessionStart:
-                return specific(event.name, context)
+                return verbs.specific(event.name, context)
             case _E.SubagentStart:
-                return specific(event.name, verdict.subagent_text())
+                return verbs.specific(event.name, verdict.subagent_text())
             # A block goes on with the reason as the next prompt; a stop does not.
             case _E.AfterAgent | _E.SubagentStop if verdict.stop:
-                return stop(verdict) | show(verdict.message)
+                return verbs.stop(verdict) | verbs.show(verdict.message)
             case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
-                return block(verdict.refusal())
+                return verbs.block(verdict.refusal())
             case _E.AfterAgent | _E.SubagentStop | _E.PreCompress:
-                return show(verdict.message) | self._own_answer(event, verdict)
+                return verbs.show(verdict.message) | self._own_answer(event, verdict)
             case None if event.name == BATCH:
                 return self.take_stop(event)
-        return show(verdict.message)
+        return verbs.show(verdict.message)
 
     def after_failure(self, event: HostEvent, verdict: HostVerdict) -> Wire:
         """It obeys no stop here; the run ends at the PostToolBatch that follows."""
         if verdict.withheld or verdict.stop:
             self._conversation(event).postpone_stop(verdict.refusal())
-        return specific(event.name, verdict.remark_with_stop())
+        return verbs.specific(event.name, verdict.remark_with_stop())
 
     def take_stop(self, event: HostEvent) -> Wire:
         """Say a stop that was kept at a failed tool."""
         reason = self._conversation(event).take_stop()
-        return {} if reason is None else end(reason)
+        return {} if reason is None else verbs.end(reason)
 
     def _conversation(self, event: HostEvent) -> Conversation:
         agent = str(event.fields.get("agent_id", ""))
@@ -169,9 +159,9 @@ class ClaudeHost(Host):
         answers = verdict.host_answers if self.name == "claude" else ()
         blocks = [answer["reason"] for answer in answers if "decision" in answer]
         if blocks:
-            return block("\n".join(dict.fromkeys(blocks)))
+            return verbs.block("\n".join(dict.fromkeys(blocks)))
         contexts = [escape(answer["additionalContext"]) for answer in answers]
-        return specific(event.name, "\n".join(contexts))
+        return verbs.specific(event.name, "\n".join(contexts))
 
 
 def _withholding(event: HostEvent, verdict: HostVerdict) -> Wire:
@@ -180,8 +170,10 @@ def _withholding(event: HostEvent, verdict: HostVerdict) -> Wire:
     response = event.payload.get("tool_response")
     replacement = claude_replacement(tool, response, reason)
     if replacement is None:
-        return end(f"{tool or 'A tool'}: {reason}")
-    return stop(verdict) | specific(event.name, updatedToolOutput=replacement)
+        return verbs.end(f"{tool or 'A tool'}: {reason}")
+    return verbs.stop(verdict) | verbs.specific(
+        event.name, updatedToolOutput=replacement
+    )
 
 
 HOST = ClaudeHost()

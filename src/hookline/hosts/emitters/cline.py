@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import (
     Host,
     HostEvent,
@@ -18,14 +20,7 @@ from hookline.hosts.host import (
     object_or_empty,
     tool_result,
 )
-from hookline.hosts.host_verdict import (
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    json_answer,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool
 from hookline.protocol.events import HookEventName
 
@@ -88,13 +83,9 @@ class ClineHost(Host):
         _E.AfterTool: {
             Effect.WITHHOLD: "the whole run ends before the model sees the result"
         },
-        _E.AfterAgent: {
-            Effect.BLOCK: f"the answer stands: {_UNHEARD}",
-            Effect.MESSAGE: _UNHEARD,
-            Effect.CLEAR: _UNHEARD,
-        },
-        _E.SessionStart: {Effect.CONTEXT: _UNHEARD, Effect.MESSAGE: _UNHEARD},
-        _E.SessionEnd: {Effect.MESSAGE: _UNHEARD},
+        **effects.unheard(
+            _UNHEARD, _E.AfterAgent, _E.SessionStart, _E.SessionEnd, keep=(Effect.STOP,)
+        ),
     }
 
     def plain(self, payload: Wire, name: str) -> Wire:
@@ -139,7 +130,7 @@ class ClineHost(Host):
 
     def refuse(self, reason: str) -> Answer:
         """Cline ignores exit 2."""
-        return json_answer({"cancel": True, "errorMessage": reason})
+        return verbs.json_answer({"cancel": True, "errorMessage": reason})
 
 
 HOST = ClineHost()

@@ -9,21 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import HostEvent, HostFiles, required, tool_result
-from hookline.hosts.host_verdict import (
-    NOT_STARTED,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    block,
-    deny,
-    end,
-    json_answer,
-    show,
-    specific,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
@@ -88,7 +77,7 @@ class CodexHost(ClaudeHost):
         _E.AfterAgent: {Effect.MESSAGE: _TO_PERSON},
         _E.SessionEnd: {Effect.MESSAGE: "Codex reads no answer when a session ends"},
         _E.PreCompress: {Effect.MESSAGE: _TO_PERSON},
-        _E.SubagentStart: NOT_STARTED,
+        _E.SubagentStart: effects.NOT_STARTED,
         _E.SubagentStop: {Effect.MESSAGE: _TO_PERSON},
     }
     asks = False
@@ -114,36 +103,36 @@ class CodexHost(ClaudeHost):
         context = verdict.model_text()
         match event.event:
             case _E.BeforeTool if verdict.ends or verdict.ask:
-                denied = deny(verdict.short_refusal().strip())
-                return specific(event.name, context, **denied)
+                denied = verbs.deny(verdict.short_refusal().strip())
+                return verbs.specific(event.name, context, **denied)
             case _E.BeforeTool if verdict.tool_input is not None:
                 changed = {"permissionDecision": "allow"}
                 changed |= {"updatedInput": verdict.tool_input}
-                return specific(event.name, context, **changed)
+                return verbs.specific(event.name, context, **changed)
             case _E.BeforeTool:
-                return specific(event.name, context)
+                return verbs.specific(event.name, context)
             # Its own block hides the result: an objection goes beside it
             # (hosts/README.md#rules 3).
             case _E.AfterTool if verdict.withheld:
-                return block(verdict.refusal(WITHHELD).strip())
+                return verbs.block(verdict.refusal(WITHHELD).strip())
             case _E.AfterTool if verdict.stop:
                 reason = verdict.short_refusal().strip()
-                return end(reason) | specific(event.name, context)
+                return verbs.end(reason) | verbs.specific(event.name, context)
             case _E.AfterTool:
-                return specific(event.name, verdict.remark())
+                return verbs.specific(event.name, verdict.remark())
             case _E.BeforeAgent if verdict.ends:
                 # Nobody but the person reads the reason of a blocked prompt.
-                return block(verdict.refusal().strip())
+                return verbs.block(verdict.refusal().strip())
             case _E.BeforeAgent | _E.SessionStart | _E.SubagentStart:
                 return super().answer(event, verdict)
             case _E.AfterAgent | _E.SubagentStop if verdict.stop:
-                return end(verdict.stop_reason) | show(verdict.message)
+                return verbs.end(verdict.stop_reason) | verbs.show(verdict.message)
             case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
                 # The reason is the next prompt: everything for the model is in it.
-                return block(verdict.refusal().strip())
+                return verbs.block(verdict.refusal().strip())
             case _E.AfterAgent | _E.SubagentStop | _E.PreCompress:
-                return show(verdict.message)
-        return json_answer({})
+                return verbs.show(verdict.message)
+        return verbs.json_answer({})
 
 
 HOST = CodexHost()

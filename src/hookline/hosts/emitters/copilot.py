@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Iterator
-from os import O_NONBLOCK, pread
+from contextlib import suppress
 from typing import Any
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import (
     Host,
     HostEvent,
@@ -23,19 +23,7 @@ from hookline.hosts.host import (
     required,
     tool_result,
 )
-from hookline.hosts.host_verdict import (
-    NOT_STARTED,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    block,
-    deny,
-    json_answer,
-    question,
-    specific,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, ToolCall, tool_names
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import decode
@@ -46,7 +34,6 @@ _E = HookEventName
 _OWN_NAMES = {"UserPromptSubmit": "userPromptSubmitted", "Stop": "agentStop"}
 _FAILURES = frozenset({"postToolUseFailure", "PostToolUseFailure"})
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_NOBODY = "Copilot has no place for it"
 MAX_BYTES = 4 * 1024 * 1024
 """How much of the end of the file of a session is read."""
 
@@ -131,12 +118,13 @@ class CopilotHost(Host):
             Effect.WITHHOLD: "the error of a tool that failed reaches the model",
             Effect.STOP: "the turn goes on, without the result unless the tool failed",
         },
-        _E.AfterAgent: {Effect.MESSAGE: _NOBODY},
-        _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
-        _E.Notification: {Effect.MESSAGE: _NOBODY},
-        _E.PreCompress: {Effect.MESSAGE: _NOBODY},
-        _E.SubagentStart: NOT_STARTED,
-        _E.SubagentStop: {Effect.MESSAGE: _NOBODY},
+        _E.SubagentStart: effects.NOT_STARTED,
+        **effects.unheard(
+            "Copilot has no place for it",
+            *(_E.AfterAgent, _E.SubagentStop, _E.SessionEnd),
+            *(_E.Notification, _E.PreCompress),
+            keep=(Effect.BLOCK, Effect.STOP, Effect.CLEAR),
+        ),
     }
     asks = True
     carries = {"modifiedResult": Effect.WITHHOLD}
@@ -196,11 +184,11 @@ class CopilotHost(Host):
             case _E.BeforeTool:
                 is_claude = "tool_name" in event.payload
                 changed = "updatedInput" if is_claude else "modifiedArgs"
-                wire = question(verdict) | {changed: verdict.tool_input}
-                wire = deny(verdict.short_refusal()) if verdict.ends else wire
+                wire = verbs.question(verdict) | {changed: verdict.tool_input}
+                wire = verbs.deny(verdict.short_refusal()) if verdict.ends else wire
                 wire |= context
                 wire = {key: wire[key] for key in wire if wire[key] not in (None, "")}
-                return specific(event.name, **wire) if is_claude else wire
+                return verbs.specific(event.name, **wire) if is_claude else wire
             case _E.AfterTool if event.name not in _FAILURES and (
                 verdict.withheld or verdict.stop
             ):
@@ -211,21 +199,21 @@ class CopilotHost(Host):
                 return {"additionalContext": verdict.remark_with_stop()}
             case _E.BeforeAgent if verdict.ends:
                 # A block without a reason is ignored by Copilot.
-                return block(verdict.refusal().strip())
+                return verbs.block(verdict.refusal().strip())
             case _E.BeforeAgent | _E.SessionStart:
                 return context
             case _E.SubagentStart:
                 return {"additionalContext": verdict.subagent_text()}
             # Without an answer the agent stops, which is all that a stop asks.
             case _E.AfterAgent | _E.SubagentStop if verdict.rejects:
-                return block(verdict.refusal().strip())
+                return verbs.block(verdict.refusal().strip())
         return {}
 
     def refuse(self, reason: str) -> Answer:
         """Copilot ignores the keys of other events: together they block every one."""
         # Under PascalCase names it obeys Claude Code's shape alone.
-        claude = specific("PreToolUse", **deny(reason))
-        return json_answer(deny(reason) | claude | block(reason))
+        claude = verbs.specific("PreToolUse", **verbs.deny(reason))
+        return verbs.json_answer(verbs.deny(reason) | claude | verbs.block(reason))
 
 
 def last_answer(path: Any) -> tuple[str, str]:
@@ -234,19 +222,16 @@ def last_answer(path: Any) -> tuple[str, str]:
     Copilot does not tell a hook what the agent answered, but the file of the session
     that it keeps has it.
     """
+    end = b""
+    # A pipe without a writer would keep us waiting.
+    with suppress(OSError, ValueError):
+        if isinstance(path, str) and os.path.isfile(path):  # noqa: PTH113
+            with open(path, "rb") as file:  # noqa: PTH123
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
+                end = file.read(MAX_BYTES)
     answer = ""
-    for kind, text in _messages(_end_of(path) if isinstance(path, str) else b""):
-        if kind == "user.message":
-            return text, answer
-        answer = answer or text
-    return "", answer
-
-
-def _messages(end: bytes) -> Iterator[tuple[str, str]]:
-    """The messages of the main agent, the last one first."""
-    kinds = ("user.message", "assistant.message")
     for line in reversed(end.split(b"\n")):
-        if not any(b'"%s"' % kind.encode() in line for kind in kinds):
+        if b'"user.message"' not in line and b'"assistant.message"' not in line:
             continue
         try:
             event = decode(line)
@@ -254,28 +239,14 @@ def _messages(end: bytes) -> Iterator[tuple[str, str]]:
             continue
         data = event.get("data") if isinstance(event, dict) else None
         content = data.get("content") if isinstance(data, dict) else None
+        # Messages of subagents are in the file as well.
         if not isinstance(content, str) or "agentId" in event:
             continue
-        if event.get("type") in kinds:
-            yield event["type"], content
-
-
-def _end_of(path: str) -> bytes:
-    """The end of a file, and only of a file: a path in an event is others' text."""
-    try:
-        # A pipe without a writer would keep us waiting.
-        fd = os.open(path, os.O_RDONLY | O_NONBLOCK)
-    except (OSError, ValueError):
-        return b""
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            return b""
-        return pread(fd, MAX_BYTES, max(0, status.st_size - MAX_BYTES))
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
+        if event.get("type") == "user.message":
+            return content, answer
+        if event.get("type") == "assistant.message":
+            answer = answer or content
+    return "", answer
 
 
 HOST = CopilotHost()

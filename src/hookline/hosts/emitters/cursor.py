@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hookline.hosts import effects
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import (
     Host,
     HostEvent,
@@ -19,15 +21,7 @@ from hookline.hosts.host import (
     text_field,
     tool_result,
 )
-from hookline.hosts.host_verdict import (
-    ONLY_REFUSED,
-    REFUSED_ONLY,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import decode
@@ -108,23 +102,22 @@ class CursorHost(Host):
     limits = {
         _E.BeforeTool: {
             Effect.ASK: "Cursor does not ask for every tool, hooksConfig.onAsk decides",
-            Effect.CONTEXT: ONLY_REFUSED,
-            Effect.MESSAGE: ONLY_REFUSED,
-            Effect.STOP: REFUSED_ONLY,
+            **effects.ONLY_REFUSED,
+            Effect.STOP: effects.REFUSED_ONLY,
         },
         _E.AfterTool: {
             Effect.WITHHOLD: "only results of MCP tools can be replaced, others stay",
             Effect.STOP: "the model is told the reason, and the agent goes on",
         },
-        _E.BeforeAgent: {Effect.CONTEXT: _UNHEARD, Effect.MESSAGE: _UNHEARD},
-        _E.AfterAgent: {Effect.MESSAGE: _UNHEARD},
         _E.SubagentStart: {
-            Effect.CONTEXT: ONLY_REFUSED,
-            Effect.MESSAGE: ONLY_REFUSED,
+            **effects.ONLY_REFUSED,
             Effect.STOP: "the subagent is refused, and the agent goes on",
         },
-        _E.SubagentStop: {Effect.MESSAGE: _UNHEARD},
-        _E.SessionEnd: {Effect.MESSAGE: _UNHEARD},
+        **effects.unheard(
+            _UNHEARD,
+            *(_E.BeforeAgent, _E.AfterAgent, _E.SubagentStop, _E.SessionEnd),
+            keep=(Effect.BLOCK, Effect.STOP, Effect.CLEAR),
+        ),
     }
     carries = {"updated_mcp_tool_output": Effect.WITHHOLD}
 

@@ -6,18 +6,10 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import HostEvent, HostFiles
-from hookline.hosts.host_verdict import (
-    ONLY_REFUSED,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    end,
-    question,
-    show,
-    specific,
-)
+from hookline.hosts.host_verdict import Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
@@ -54,7 +46,7 @@ class DroidHost(ClaudeHost):
         }
     )
     limits = {
-        _E.BeforeTool: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
+        _E.BeforeTool: effects.ONLY_REFUSED,
         _E.AfterTool: {
             Effect.WITHHOLD: "the run ends before the model sees the result"
         },
@@ -64,10 +56,12 @@ class DroidHost(ClaudeHost):
         """What to write."""
         match event.event:
             case _E.AfterTool if verdict.withheld:
-                return end(verdict.refusal())
+                return verbs.end(verdict.refusal())
             case _E.BeforeTool if not verdict.ends:
-                values = question(verdict) | {"updatedInput": verdict.tool_input}
-                return specific(event.name, **values) | show(verdict.message)
+                values = verbs.question(verdict) | {"updatedInput": verdict.tool_input}
+                return verbs.specific(event.name, **values) | verbs.show(
+                    verdict.message
+                )
         return super().answer(event, verdict)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from msgspec import structs
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect, Limits
 from hookline.hosts.host import (
     Host,
     HostEvent,
@@ -23,20 +25,7 @@ from hookline.hosts.host import (
     required,
     tool_result,
 )
-from hookline.hosts.host_verdict import (
-    NOT_BEFORE,
-    TO_PERSON,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Limits,
-    Wire,
-    json_answer,
-    show,
-    specific,
-    stop,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, ToolCall
 from hookline.protocol.events import HookEventName
 from hookline.protocol.values import encode
@@ -79,16 +68,19 @@ class GeminiHost(Host):
     spelled = {"last_assistant_message": "prompt_response"}
     tools = _TOOLS
     limits: Limits = {
-        _E.BeforeTool: {Effect.CONTEXT: NOT_BEFORE, Effect.MESSAGE: TO_PERSON},
+        _E.BeforeTool: {
+            Effect.CONTEXT: effects.NOT_BEFORE,
+            Effect.MESSAGE: effects.TO_PERSON,
+        },
         _E.AfterAgent: {Effect.CLEAR: "only together with a block or a stop"},
         _E.AfterModel: {
             Effect.CHANGE: "the conversation keeps what the model wrote",
-            Effect.MESSAGE: TO_PERSON,
+            Effect.MESSAGE: effects.TO_PERSON,
             Effect.SUPPRESS: "the text is shown to the person",
         },
         _E.BeforeToolSelection: {
             Effect.CHANGE: "the model is told, but a call of another tool runs",
-            Effect.MESSAGE: TO_PERSON,
+            Effect.MESSAGE: effects.TO_PERSON,
             Effect.STOP: "the model is called without tools",
         },
     }
@@ -133,42 +125,42 @@ class GeminiHost(Host):
         """What to write."""
         match event.event:
             case _E.BeforeTool | _E.BeforeAgent if verdict.ends:
-                return _deny(verdict.refusal()) | stop(verdict)
+                return _deny(verdict.refusal()) | verbs.stop(verdict)
             case _E.BeforeTool:
                 ask = (
                     {"decision": "ask", "reason": verdict.reason} if verdict.ask else {}
                 )
                 # The question is the system message.
-                ask |= show(ask.get("reason"), verdict.message)
-                return ask | specific(event.name, tool_input=verdict.tool_input)
+                ask |= verbs.show(ask.get("reason"), verdict.message)
+                return ask | verbs.specific(event.name, tool_input=verdict.tool_input)
             case _E.AfterTool if verdict.withheld or verdict.stop:
-                return _deny(verdict.refusal(WITHHELD)) | stop(verdict)
+                return _deny(verdict.refusal(WITHHELD)) | verbs.stop(verdict)
             case _E.AfterTool:
-                return specific(event.name, verdict.remark(escaped=False))
+                return verbs.specific(event.name, verdict.remark(escaped=False))
             case _E.BeforeAgent | _E.SessionStart:
-                return specific(event.name, verdict.model_text(escaped=False))
+                return verbs.specific(event.name, verdict.model_text(escaped=False))
             case _E.AfterAgent:
                 # A deny goes on with the reason as the next prompt; a stop does not.
-                wire = stop(verdict) | show(verdict.message)
+                wire = verbs.stop(verdict) | verbs.show(verdict.message)
                 wire = _deny(verdict.refusal()) if verdict.rejects else wire
                 clear = verdict.clear_context or None
-                return wire | specific(event.name, clearContext=clear)
+                return wire | verbs.specific(event.name, clearContext=clear)
             case _E.BeforeModel:
                 return _before_model(event, verdict)
             case _E.AfterModel:
-                wire = stop(verdict) | show(verdict.message)
+                wire = verbs.stop(verdict) | verbs.show(verdict.message)
                 if (changed := verdict.llm_response) is not None:
                     response = _response(event.payload.get("llm_response"), changed)
-                    wire |= specific(event.name, llm_response=response)
+                    wire |= verbs.specific(event.name, llm_response=response)
                 return wire
             case _E.BeforeToolSelection:
                 return _before_tool_selection(event, verdict)
-        return show(verdict.message)
+        return verbs.show(verdict.message)
 
     def write(self, event: HostEvent, verdict: HostVerdict) -> Answer:
         """Write what the hooks said."""
         answer = super().write(event, verdict)
-        if event.event is _E.BeforeToolSelection and answer == json_answer({}):
+        if event.event is _E.BeforeToolSelection and answer == verbs.json_answer({}):
             # Any object, even an empty one, replaces the host's own choice of tools.
             return Answer()
         lost = _unused(verdict) if event.event is _E.BeforeModel else ()
@@ -184,10 +176,10 @@ def _before_model(event: HostEvent, verdict: HostVerdict) -> Wire:
     """The whole request: Gemini CLI forgets what a hook leaves out of ``config``."""
     changed, context = verdict.llm_request, verdict.model_text()
     if verdict.ends:
-        wire = _deny(verdict.refusal()) | stop(verdict)
+        wire = _deny(verdict.refusal()) | verbs.stop(verdict)
         if verdict.llm_response is None:
             return wire
-        return wire | specific(
+        return wire | verbs.specific(
             event.name, llm_response=_response({}, verdict.llm_response)
         )
     if changed is None and not context:
@@ -200,7 +192,7 @@ def _before_model(event: HostEvent, verdict: HostVerdict) -> Wire:
     messages += [{"role": "user", "content": context}] if context else []
     wire = {"model": request["model"]} if request.get("model") else {}
     wire |= {"config": config} if config else {}
-    return specific(event.name, llm_request=wire | {"messages": messages})
+    return verbs.specific(event.name, llm_request=wire | {"messages": messages})
 
 
 def _before_tool_selection(event: HostEvent, verdict: HostVerdict) -> Wire:
@@ -211,7 +203,7 @@ def _before_tool_selection(event: HostEvent, verdict: HostVerdict) -> Wire:
     if isinstance(names, list):
         names = [_SPELLED.get(name, name) for name in names if isinstance(name, str)]
         config = {**config, "allowedFunctionNames": names}
-    return specific(event.name, toolConfig=config) | show(verdict.message)
+    return verbs.specific(event.name, toolConfig=config) | verbs.show(verdict.message)
 
 
 def _sampling(config: Any) -> Wire:

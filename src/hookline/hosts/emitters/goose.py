@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import re
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import Host, HostEvent, HostFiles
-from hookline.hosts.host_verdict import (
-    REFUSALS_ALONE,
-    Answer,
-    Effect,
-    HostVerdict,
-    block,
-    json_answer,
-    unheard,
-)
+from hookline.hosts.host_verdict import Answer, HostVerdict
 from hookline.hosts.tools import Tool
 from hookline.protocol.events import HookEventName
 
@@ -71,9 +65,17 @@ class GooseHost(Host):
     tools = {**{f"developer__{name}": _TOOLS[name] for name in _TOOLS}, **_TOOLS}
     server_tool = re.compile(r"(?s)(?!developer__)(.*?)__(.*)")
     limits = {
-        _E.BeforeTool: REFUSALS_ALONE,
-        **unheard(_E.AfterTool, _E.BeforeAgent, _E.SessionStart, _E.SessionEnd),
-        **unheard(_E.AfterAgent, keep=(Effect.BLOCK, Effect.STOP)),
+        _E.BeforeTool: effects.REFUSALS_ALONE,
+        **effects.unheard(
+            effects.NOT_READ,
+            _E.AfterTool,
+            _E.BeforeAgent,
+            _E.SessionStart,
+            _E.SessionEnd,
+        ),
+        **effects.unheard(
+            effects.NOT_READ, _E.AfterAgent, keep=(Effect.BLOCK, Effect.STOP)
+        ),
     }
 
     def answer(self, event: HostEvent, verdict: HostVerdict) -> Answer:
@@ -85,7 +87,7 @@ class GooseHost(Host):
 
     def refuse(self, reason: str) -> Answer:
         """Block a tool, or the end of a turn."""
-        return json_answer(block(reason))
+        return verbs.json_answer(verbs.block(reason))
 
 
 HOST = GooseHost()

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import re
 
+from hookline.hosts import effects
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import Host, HostEvent, HostFiles, Layout
-from hookline.hosts.host_verdict import (
-    REFUSALS_ALONE,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    unheard,
-)
+from hookline.hosts.host_verdict import Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.events import HookEventName
 
@@ -77,9 +72,9 @@ class KiroHost(Host):
     )
     server_tool = re.compile(r"(?s)@(.*?)/(.*)")
     limits = {
-        _E.BeforeTool: REFUSALS_ALONE,
-        **unheard(_E.AfterTool),
-        **unheard(_E.AfterAgent, keep=(Effect.STOP,)),
+        _E.BeforeTool: effects.REFUSALS_ALONE,
+        **effects.unheard(effects.NOT_READ, _E.AfterTool),
+        **effects.unheard(effects.NOT_READ, _E.AfterAgent, keep=(Effect.STOP,)),
     }
 
     def answer(self, event: HostEvent, verdict: HostVerdict) -> Wire | Answer:

@@ -8,6 +8,8 @@ takes any other key for a failure. Observed with the program
 
 from __future__ import annotations
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import (
     BadInputError,
     Host,
@@ -18,15 +20,7 @@ from hookline.hosts.host import (
     object_or_empty,
     tool_result,
 )
-from hookline.hosts.host_verdict import (
-    REFUSED_ONLY,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    json_answer,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.events import HookEventName
 
@@ -80,17 +74,14 @@ class OpenCodeHost(Host):
     limits = {
         _E.BeforeTool: {
             Effect.ASK: "OpenCode cannot ask for a hook, hooksConfig.onAsk decides",
-            Effect.STOP: REFUSED_ONLY,
+            Effect.STOP: effects.REFUSED_ONLY,
         },
         _E.AfterTool: {
             Effect.STOP: "the reason takes the place of the result, the agent goes on",
         },
-        _E.AfterAgent: {
-            Effect.BLOCK: f"the answer stands: {_UNHEARD}",
-            Effect.MESSAGE: _UNHEARD,
-            Effect.CLEAR: _UNHEARD,
-        },
-        _E.SessionStart: {Effect.CONTEXT: _UNHEARD, Effect.MESSAGE: _UNHEARD},
+        **effects.unheard(
+            _UNHEARD, _E.AfterAgent, _E.SessionStart, keep=(Effect.STOP,)
+        ),
     }
 
     def plain(self, payload: Wire, name: str) -> Wire:
@@ -124,7 +115,7 @@ class OpenCodeHost(Host):
 
     def refuse(self, reason: str) -> Answer:
         """The plugin throws, which blocks a call or a prompt."""
-        return json_answer({"block": reason})
+        return verbs.json_answer({"block": reason})
 
 
 HOST = OpenCodeHost()

@@ -10,22 +10,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import HostEvent, HostFiles
-from hookline.hosts.host_verdict import (
-    NOT_BEFORE,
-    TO_PERSON,
-    WITHHELD,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    block,
-    deny,
-    end,
-    question,
-    show,
-    specific,
-)
+from hookline.hosts.host_verdict import WITHHELD, Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, ToolCall, tool_names
 from hookline.protocol.events import HookEventName
 
@@ -74,8 +62,8 @@ class QwenHost(ClaudeHost):
     limits = {
         _E.BeforeTool: {
             Effect.CHANGE: "the tool does not run; the model is told the changed input",
-            Effect.CONTEXT: NOT_BEFORE,
-            Effect.MESSAGE: TO_PERSON,
+            Effect.CONTEXT: effects.NOT_BEFORE,
+            Effect.MESSAGE: effects.TO_PERSON,
             Effect.STOP: "the tool does not run, and the turn goes on",
         },
         _E.AfterTool: {
@@ -85,7 +73,7 @@ class QwenHost(ClaudeHost):
         _E.SubagentStart: {
             Effect.BLOCK: _AGENT_STARTS,
             Effect.CONTEXT: "lost",
-            Effect.MESSAGE: TO_PERSON,
+            Effect.MESSAGE: effects.TO_PERSON,
             Effect.STOP: _AGENT_STARTS,
         },
     }
@@ -119,29 +107,29 @@ class QwenHost(ClaudeHost):
         """What to write."""
         match event.event:
             case _E.BeforeTool if verdict.ends:
-                return specific(event.name, **deny(verdict.refusal()))
+                return verbs.specific(event.name, **verbs.deny(verdict.refusal()))
             case _E.BeforeTool:
-                asked = specific(event.name, **question(verdict))
-                return asked | show(verdict.message)
+                asked = verbs.specific(event.name, **verbs.question(verdict))
+                return asked | verbs.show(verdict.message)
             case _E.AfterTool if event.name == FAILURE:
                 return self.after_failure(event, verdict)
             case _E.AfterTool if verdict.withheld or verdict.stop:
-                return end(verdict.refusal(WITHHELD))
+                return verbs.end(verdict.refusal(WITHHELD))
             case _E.AfterTool:
-                return specific(event.name, verdict.remark())
+                return verbs.specific(event.name, verdict.remark())
             case _E.BeforeAgent if verdict.ends:
-                return block(verdict.refusal())
+                return verbs.block(verdict.refusal())
             case _E.BeforeAgent | _E.SessionStart:
-                return specific(event.name, verdict.model_text())
+                return verbs.specific(event.name, verdict.model_text())
             case _E.AfterAgent | _E.SubagentStop if verdict.stop:
                 # ``continue: false`` would be a block: it ends if nothing is said.
-                return show(verdict.stop_reason, verdict.message)
+                return verbs.show(verdict.stop_reason, verdict.message)
             case _E.AfterAgent | _E.SubagentStop if verdict.blocked:
-                return block(verdict.refusal())
+                return verbs.block(verdict.refusal())
             case None if event.name == BATCH:
                 # It replaces the results of all tools of the turn.
                 return self.take_stop(event)
-        return show(verdict.message)
+        return verbs.show(verdict.message)
 
 
 HOST = QwenHost()

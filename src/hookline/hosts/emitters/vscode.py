@@ -6,18 +6,10 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
+from hookline.hosts import effects, verbs
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import HostEvent, HostFiles, Layout
-from hookline.hosts.host_verdict import (
-    TO_PERSON,
-    Answer,
-    Effect,
-    HostVerdict,
-    Wire,
-    block,
-    end,
-    show,
-    specific,
-)
+from hookline.hosts.host_verdict import Answer, HostVerdict, Wire
 from hookline.hosts.tools import Tool, tool_names
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
@@ -75,15 +67,15 @@ class VSCodeHost(ClaudeHost):
     )
     limits = {
         _E.AfterTool: {
-            Effect.BLOCK: TO_PERSON,
-            Effect.CONTEXT: TO_PERSON,
-            Effect.MESSAGE: TO_PERSON,
+            Effect.BLOCK: effects.TO_PERSON,
+            Effect.CONTEXT: effects.TO_PERSON,
+            Effect.MESSAGE: effects.TO_PERSON,
             Effect.WITHHOLD: "the whole session stops before the model sees the result",
         },
         _E.BeforeAgent: {
             Effect.BLOCK: _SESSION_ENDS,
-            Effect.CONTEXT: TO_PERSON,
-            Effect.MESSAGE: TO_PERSON,
+            Effect.CONTEXT: effects.TO_PERSON,
+            Effect.MESSAGE: effects.TO_PERSON,
         },
         _E.SubagentStart: {Effect.BLOCK: _SESSION_ENDS},
     }
@@ -97,18 +89,18 @@ class VSCodeHost(ClaudeHost):
         """What to write."""
         match event.event:
             case _E.AfterTool if verdict.withheld or verdict.stop:
-                return end(verdict.refusal())
+                return verbs.end(verdict.refusal())
             case _E.BeforeAgent | _E.SubagentStart if verdict.ends:
-                return end(verdict.refusal())
+                return verbs.end(verdict.refusal())
             case _E.AfterAgent if verdict.stop:
-                return end(verdict.refusal())
+                return verbs.end(verdict.refusal())
             case _E.AfterTool:
-                return show(verdict.remark(escaped=False))
+                return verbs.show(verdict.remark(escaped=False))
             case _E.BeforeAgent:
-                return show(verdict.model_text(escaped=False))
+                return verbs.show(verdict.model_text(escaped=False))
             case _E.AfterAgent if verdict.blocked:
-                rejected = specific(event.name, **block(verdict.refusal()))
-                return rejected | show(verdict.message)
+                rejected = verbs.specific(event.name, **verbs.block(verdict.refusal()))
+                return rejected | verbs.show(verdict.message)
         return super().answer(event, verdict)
 
 

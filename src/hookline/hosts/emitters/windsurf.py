@@ -6,6 +6,8 @@ everybody who uses it is told so.
 
 from __future__ import annotations
 
+from hookline.hosts import effects
+from hookline.hosts.effects import Effect
 from hookline.hosts.host import (
     Host,
     HostFiles,
@@ -14,13 +16,7 @@ from hookline.hosts.host import (
     object_field,
     text_field,
 )
-from hookline.hosts.host_verdict import (
-    ONLY_REFUSED,
-    REFUSALS_ALONE,
-    Effect,
-    Wire,
-    unheard,
-)
+from hookline.hosts.host_verdict import Wire
 from hookline.hosts.tools import Tool, ToolCall, read_call
 from hookline.protocol.events import HookEventName
 
@@ -66,10 +62,10 @@ class WindsurfHost(Host):
     }
     tools = _TOOLS
     limits = {
-        _E.BeforeTool: REFUSALS_ALONE,
-        _E.BeforeAgent: {Effect.CONTEXT: ONLY_REFUSED, Effect.MESSAGE: ONLY_REFUSED},
-        **unheard(_E.AfterTool),
-        **unheard(_E.AfterAgent, keep=(Effect.STOP,)),
+        _E.BeforeTool: effects.REFUSALS_ALONE,
+        _E.BeforeAgent: effects.ONLY_REFUSED,
+        **effects.unheard(effects.NOT_READ, _E.AfterTool),
+        **effects.unheard(effects.NOT_READ, _E.AfterAgent, keep=(Effect.STOP,)),
     }
 
     def plain(self, payload: Wire, name: str) -> Wire:
