@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hookline import Config, Settings
+from hookline.adapters.kit import answer_of
 from hookline.agent import ConfigOrSession, HookedTurn, session_of
 
 
@@ -68,10 +69,10 @@ class HookedTinyAgent(TinyAgent):
         try:
             while True:
                 answer = await super().run(text)
-                again = await self.turn.finish(answer)
-                if again is None:
+                rejection = await self.turn.finish(answer)
+                if rejection is None:
                     return self.turn.reason or answer if self.turn.refused else answer
-                text = again
+                text = rejection
         except StoppedError:
             return self.turn.reason or ""
 
@@ -79,11 +80,13 @@ class HookedTinyAgent(TinyAgent):
         request = {"model": "tiny", "messages": self.messages}
         call = await self.turn.begin_model(request, available_tools=offered)
         self._end_if_stopped()
-        if call.refused:
-            return Answer(call.text or call.reason or "")
+        if (instead := answer_of(call)) is not None:
+            # A hook answers in the model's place, or ends the turn.
+            self.turn.blocked = instead.is_ending
+            return Answer(instead.text)
         self.messages = call.request["messages"]
         allowed = call.allowed_names
-        offered = [one for one in offered if allowed is None or one in allowed]
+        offered = [name for name in offered if allowed is None or name in allowed]
         answer = await super().ask_model(offered)
         outcome = await call.finish({"text": answer.text})
         self._end_if_stopped()

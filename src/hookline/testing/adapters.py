@@ -4,7 +4,7 @@
         driver = MyDriver()
 
 A driver runs an agent of a framework, with the framework's own fake model, and reports
-what was seen. One policy with a hook for each effect is the same for all of them, so
+what was run. One policy with a hook for each effect is the same for all of them, so
 that adapters cannot drift apart.
 """
 
@@ -51,7 +51,7 @@ class Task(Struct, kw_only=True):
     """What a driver has to run."""
 
     prompt: str = "go"
-    replies: Sequence[ScriptedReply]
+    replies: Sequence[ScriptedReply] = ()
     """What the fake model answers, call by call; after the last one "the end"."""
     conversation: str = "conversation-1"
     """The framework's own id of the conversation, where it has one."""
@@ -116,7 +116,7 @@ def before_tool(event: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def after_tool(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Add context, withhold or stop, by the path; show that errors are seen."""
+    """Add context, withhold or stop, by the path; show that errors are run."""
     if event["tool_response"].get("error"):
         return _specific(additionalContext="a hook has seen the failure")
     return {
@@ -134,20 +134,20 @@ def after_tool(event: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def before_selection(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """Offer only ``read`` where the prompt says so."""
-    if "read only" not in _sent(event):
+    if "read only" not in _text_sent(event):
         return None
     return _specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read"]})
 
 
 def before_model(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """Block, answer or change a request."""
-    sent = _sent(event)
-    if "block the model" in sent:
+    text = _text_sent(event)
+    if "block the model" in text:
         return {"decision": "deny", "reason": "no model for this"}
-    if "answer for it" in sent:
+    if "answer for it" in text:
         response = {"text": "from the hook"}
         return {"decision": "deny", **_specific(llm_response=response)}
-    if "colour" in sent:
+    if "colour" in text:
         messages = [
             {**message, "content": message["content"].replace("colour", "color")}
             for message in event["llm_request"]["messages"]
@@ -190,8 +190,8 @@ def _specific(**fields: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": fields}
 
 
-def _sent(event: Mapping[str, Any]) -> str:
-    return " ".join(one["content"] for one in event["llm_request"]["messages"])
+def _text_sent(event: Mapping[str, Any]) -> str:
+    return " ".join(message["content"] for message in event["llm_request"]["messages"])
 
 
 _FUNCTIONS = {
@@ -212,21 +212,21 @@ POLICY: dict[str, Any] = {
 """The settings of every run."""
 
 
-class Seen(Struct, kw_only=True):
+class ObservedRun(Struct, kw_only=True):
     """A run, and what its hooks saw."""
 
-    ran: Ran
+    outcome: Ran
     tools: list[tuple[str, dict[str, Any]]]
     events: list[dict[str, Any]]
 
     def events_of(self, name: str) -> list[dict[str, Any]]:
         """The inputs of one event."""
-        return [one for one in self.events if one["hook_event_name"] == name]
+        return [event for event in self.events if event["hook_event_name"] == name]
 
     @property
     def sent(self) -> list[str]:
         """The text of each request to the model."""
-        return [request.text for request in self.ran.requests]
+        return [request.text for request in self.outcome.requests]
 
 
 class Effect(Struct, frozen=True, kw_only=True):
@@ -234,7 +234,22 @@ class Effect(Struct, frozen=True, kw_only=True):
 
     id: str
     task: dict[str, Any]
-    check: Callable[[Seen], None]
+    check: Callable[[ObservedRun], None]
+
+
+EFFECTS: list[Effect] = []
+"""Everything that an adapter is tested for, beside ``conversations``."""
+_Check = Callable[[ObservedRun], None]
+
+
+def _effect(name: str, **task: Any) -> Callable[[_Check], _Check]:
+    """What happens in a task is the effect of this name."""
+
+    def add(check: _Check) -> _Check:
+        EFFECTS.append(Effect(id=name, check=check, task=task))
+        return check
+
+    return add
 
 
 def _call(name: str, path: str, **more: str) -> ScriptedReply:
@@ -245,150 +260,159 @@ def _write(path: str) -> ScriptedReply:
     return _call("write", path, text="x")
 
 
-def _tool_is_blocked(seen: Seen) -> None:
-    assert seen.tools == []
-    assert "no secrets in files" in seen.sent[1]
-    assert "the end" in seen.ran.answer
+@_effect("tool-block", replies=[_write(".env")])
+def _tool_is_blocked(run: ObservedRun) -> None:
+    assert run.tools == []
+    assert "no secrets in files" in run.sent[1]
+    assert "the end" in run.outcome.answer
 
 
-def _input_is_changed(seen: Seen) -> None:
-    assert seen.tools == [("write", {"path": "final.md", "text": "x"})]
-    assert seen.events_of("AfterTool")[0]["tool_input"]["path"] == "final.md"
+@_effect("tool-change", replies=[_write("draft.md")])
+def _input_is_changed(run: ObservedRun) -> None:
+    assert run.tools == [("write", {"path": "final.md", "text": "x"})]
+    assert run.events_of("AfterTool")[0]["tool_input"]["path"] == "final.md"
 
 
-def _changed_input_is_recorded(seen: Seen) -> None:
-    assert [one["path"] for one in seen.ran.recorded_inputs] == ["final.md"]
+@_effect("tool-recorded", replies=[_write("draft.md")])
+def _changed_input_is_recorded(run: ObservedRun) -> None:
+    paths = [tool_input["path"] for tool_input in run.outcome.recorded_inputs]
+    assert paths == ["final.md"]
 
 
-def _person_agrees(seen: Seen) -> None:
-    assert seen.tools == [("write", {"path": "ask.md", "text": "x"})]
-    assert "wrote x to ask.md" in seen.sent[-1]
+@_effect("tool-ask-yes", replies=[_write("ask.md")], confirm=True)
+def _person_agrees(run: ObservedRun) -> None:
+    assert run.tools == [("write", {"path": "ask.md", "text": "x"})]
+    assert "wrote x to ask.md" in run.sent[-1]
 
 
-def _person_declines(seen: Seen) -> None:
-    assert seen.tools == []
-    assert "the end" in seen.ran.answer
+@_effect("tool-ask-no", replies=[_write("ask.md")], confirm=False)
+def _person_declines(run: ObservedRun) -> None:
+    assert run.tools == []
+    assert "the end" in run.outcome.answer
 
 
-def _nobody_can_be_asked(seen: Seen) -> None:
-    assert seen.tools == []
-    assert "may it write ask.md?" in seen.sent[-1]
+@_effect("tool-ask-nobody", replies=[_write("ask.md")])
+def _nobody_can_be_asked(run: ObservedRun) -> None:
+    assert run.tools == []
+    assert "may it write ask.md?" in run.sent[-1]
 
 
-def _stopped_before_tool(seen: Seen) -> None:
-    assert seen.tools == []
-    assert "stopped before the tool" in seen.ran.answer
-    assert len(seen.ran.requests) == 1
-    assert seen.events_of("AfterAgent") == []
+@_effect("tool-stop", replies=[_write("stop.md")])
+def _stopped_before_tool(run: ObservedRun) -> None:
+    assert run.tools == []
+    assert "stopped before the tool" in run.outcome.answer
+    assert len(run.outcome.requests) == 1
+    assert run.events_of("AfterAgent") == []
 
 
-def _stopped_after_tool(seen: Seen) -> None:
-    assert [name for name, _ in seen.tools] == ["read"]
-    assert "stopped after the tool" in seen.ran.answer
-    assert len(seen.ran.requests) == 1
+@_effect("result-stop", replies=[_call("read", "last.md")])
+def _stopped_after_tool(run: ObservedRun) -> None:
+    assert [name for name, _ in run.tools] == ["read"]
+    assert "stopped after the tool" in run.outcome.answer
+    assert len(run.outcome.requests) == 1
 
 
-def _result_has_additions(seen: Seen) -> None:
-    assert "content of note.md" in seen.sent[1]
-    assert "mind the note" in seen.sent[1]
-    assert "[System] be brief" in seen.sent[1]
+@_effect("result-context", replies=[_call("read", "note.md")])
+def _result_has_additions(run: ObservedRun) -> None:
+    assert "content of note.md" in run.sent[1]
+    assert "mind the note" in run.sent[1]
+    assert "[System] be brief" in run.sent[1]
 
 
-def _result_is_withheld(seen: Seen) -> None:
-    assert [name for name, _ in seen.tools] == ["read"]
-    assert "the file is confidential" in seen.sent[1]
-    for text in (*seen.sent, seen.ran.shown, seen.ran.recorded):
+@_effect("result-withheld", replies=[_call("read", "secret.md")])
+def _result_is_withheld(run: ObservedRun) -> None:
+    assert [name for name, _ in run.tools] == ["read"]
+    assert "the file is confidential" in run.sent[1]
+    for text in (*run.sent, run.outcome.shown, run.outcome.recorded):
         assert "content of secret.md" not in text
 
 
-def _failure_is_seen(seen: Seen) -> None:
-    (event,) = seen.events_of("AfterTool")
+@_effect("result-failure", replies=[_call("fail", "x.md")])
+def _failure_is_seen(run: ObservedRun) -> None:
+    (event,) = run.events_of("AfterTool")
     assert "cannot read x.md" in event["tool_response"]["error"]["message"]
-    assert "a hook has seen the failure" in seen.sent[1]
+    assert "a hook has seen the failure" in run.sent[1]
 
 
-def _tools_are_restricted(seen: Seen) -> None:
-    assert seen.ran.requests[0].tools == ["read"]
+@_effect("selection", prompt="read only, please")
+def _tools_are_restricted(run: ObservedRun) -> None:
+    assert run.outcome.requests[0].tools == ["read"]
 
 
-def _call_outside_is_refused(seen: Seen) -> None:
-    assert seen.tools == []
-    assert seen.events_of("BeforeTool") == []
+@_effect("selection-refused", replies=[_write("a.md")], prompt="read only, please")
+def _call_outside_is_refused(run: ObservedRun) -> None:
+    assert run.tools == []
+    assert run.events_of("BeforeTool") == []
 
 
-def _model_is_blocked(seen: Seen) -> None:
-    assert seen.ran.requests == []
-    assert "no model for this" in seen.ran.answer
+@_effect("model-block", prompt="block the model")
+def _model_is_blocked(run: ObservedRun) -> None:
+    assert run.outcome.requests == []
+    assert "no model for this" in run.outcome.answer
+    assert run.events_of("AfterAgent") == []
 
 
-def _hook_answers(seen: Seen) -> None:
-    assert seen.ran.requests == []
-    assert seen.ran.answer == "from the hook"
+@_effect("model-answer", prompt="answer for it")
+def _hook_answers(run: ObservedRun) -> None:
+    assert run.outcome.requests == []
+    assert run.outcome.answer == "from the hook"
 
 
-def _request_is_changed(seen: Seen) -> None:
-    assert "which color?" in seen.sent[0]
-    assert "colour" not in seen.sent[0]
+@_effect("model-change", prompt="which colour?")
+def _request_is_changed(run: ObservedRun) -> None:
+    assert "which color?" in run.sent[0]
+    assert "colour" not in run.sent[0]
 
 
-def _answer_is_changed(seen: Seen) -> None:
-    assert seen.ran.answer == "the [redacted] is out"
-    for text in (seen.ran.shown, seen.ran.recorded):
+@_effect("answer-change", replies=[ScriptedReply("the s3cret is out")])
+def _answer_is_changed(run: ObservedRun) -> None:
+    assert run.outcome.answer == "the [redacted] is out"
+    for text in (run.outcome.shown, run.outcome.recorded):
         assert "s3cret" not in text
 
 
-def _stopped_at_answer(seen: Seen) -> None:
-    assert seen.tools == []
-    assert "stopped at the answer" in seen.ran.answer
-    assert len(seen.ran.requests) == 1
+@_effect("answer-stop", replies=[ScriptedReply("halt now", _write("a.md").calls)])
+def _stopped_at_answer(run: ObservedRun) -> None:
+    assert run.tools == []
+    assert "stopped at the answer" in run.outcome.answer
+    assert len(run.outcome.requests) == 1
 
 
-def _turn_is_blocked(seen: Seen) -> None:
-    assert seen.ran.requests == []
-    assert "not this prompt" in seen.ran.answer
-    assert seen.events_of("AfterAgent") == []
+@_effect("turn-block", prompt="forbidden")
+def _turn_is_blocked(run: ObservedRun) -> None:
+    assert run.outcome.requests == []
+    assert "not this prompt" in run.outcome.answer
+    assert run.events_of("AfterAgent") == []
 
 
-def _turn_is_stopped(seen: Seen) -> None:
-    assert seen.ran.requests == []
-    assert "stopped before the turn" in seen.ran.answer
+@_effect("turn-stop", prompt="end it")
+def _turn_is_stopped(run: ObservedRun) -> None:
+    assert run.outcome.requests == []
+    assert "stopped before the turn" in run.outcome.answer
 
 
-def _turn_has_context(seen: Seen) -> None:
-    assert "what is today?" in seen.sent[0]
-    assert "it is Monday" in seen.sent[0]
+@_effect("turn-context", prompt="what is today?")
+def _turn_has_context(run: ObservedRun) -> None:
+    assert "what is today?" in run.sent[0]
+    assert "it is Monday" in run.sent[0]
 
 
-def _rejected_answer_continues(seen: Seen) -> None:
-    assert seen.ran.answer == "proper answer"
-    assert "write it properly" in seen.sent[1]
-    active = [one["stop_hook_active"] for one in seen.events_of("AfterAgent")]
-    assert active == [False, True]
+@_effect(
+    "turn-reject",
+    replies=[ScriptedReply("draft answer"), ScriptedReply("proper answer")],
+)
+def _rejected_answer_continues(run: ObservedRun) -> None:
+    assert run.outcome.answer == "proper answer"
+    assert "write it properly" in run.sent[1]
+    answers = run.events_of("AfterAgent")
+    assert [event["stop_hook_active"] for event in answers] == [False, True]
 
 
-def _rejections_have_a_limit(seen: Seen) -> None:
-    assert len(seen.ran.requests) == 9
-    assert len(seen.events_of("AfterAgent")) == 9
-    assert "write it properly" in seen.ran.answer
-
-
-def _parallel_calls_are_judged_apart(seen: Seen) -> None:
-    assert sorted(one["path"] for _, one in seen.tools) == ["a.md", "b.md"]
-    assert "no secrets in files" in seen.sent[1]
-    for path in ("a.md", "b.md"):
-        assert f"wrote x to {path}" in seen.sent[1]
-
-
-def _events_are_whole(seen: Seen) -> None:
-    assert [one["hook_event_name"] for one in seen.events] == [
-        "BeforeAgent",
-        *("BeforeToolSelection", "BeforeModel", "AfterModel"),
-        *("BeforeTool", "AfterTool"),
-        *("BeforeToolSelection", "BeforeModel", "AfterModel"),
-        "AfterAgent",
-    ]
-    assert {one["session_id"] for one in seen.events} == {"conversation-1"}
-    assert seen.events_of("AfterAgent")[0]["prompt_response"] == "the end"
+@_effect("turn-reject-limit", replies=[ScriptedReply("draft answer")] * 20)
+def _rejections_have_a_limit(run: ObservedRun) -> None:
+    assert len(run.outcome.requests) == 9
+    assert len(run.events_of("AfterAgent")) == 9
+    assert "write it properly" in run.outcome.answer
 
 
 _PARALLEL = ScriptedReply(
@@ -396,69 +420,33 @@ _PARALLEL = ScriptedReply(
         ("write", {"path": path, "text": "x"}) for path in ("a.md", ".env", "b.md")
     )
 )
-_TASKS: list[tuple[str, Callable[[Seen], None], dict[str, Any]]] = [
-    ("tool-block", _tool_is_blocked, {"replies": [_write(".env")]}),
-    ("tool-change", _input_is_changed, {"replies": [_write("draft.md")]}),
-    ("tool-recorded", _changed_input_is_recorded, {"replies": [_write("draft.md")]}),
-    ("tool-ask-yes", _person_agrees, {"replies": [_write("ask.md")], "confirm": True}),
-    (
-        "tool-ask-no",
-        _person_declines,
-        {"replies": [_write("ask.md")], "confirm": False},
-    ),
-    ("tool-ask-nobody", _nobody_can_be_asked, {"replies": [_write("ask.md")]}),
-    ("tool-stop", _stopped_before_tool, {"replies": [_write("stop.md")]}),
-    ("tool-parallel", _parallel_calls_are_judged_apart, {"replies": [_PARALLEL]}),
-    ("result-context", _result_has_additions, {"replies": [_call("read", "note.md")]}),
-    ("result-withheld", _result_is_withheld, {"replies": [_call("read", "secret.md")]}),
-    ("result-failure", _failure_is_seen, {"replies": [_call("fail", "x.md")]}),
-    ("result-stop", _stopped_after_tool, {"replies": [_call("read", "last.md")]}),
-    (
-        "selection",
-        _tools_are_restricted,
-        {"replies": [], "prompt": "read only, please"},
-    ),
-    (
-        "selection-refused",
-        _call_outside_is_refused,
-        {"replies": [_write("a.md")], "prompt": "read only, please"},
-    ),
-    ("model-block", _model_is_blocked, {"replies": [], "prompt": "block the model"}),
-    ("model-answer", _hook_answers, {"replies": [], "prompt": "answer for it"}),
-    ("model-change", _request_is_changed, {"replies": [], "prompt": "which colour?"}),
-    (
-        "answer-change",
-        _answer_is_changed,
-        {"replies": [ScriptedReply("the s3cret is out")]},
-    ),
-    (
-        "answer-stop",
-        _stopped_at_answer,
-        {"replies": [ScriptedReply("halt now", _write("a.md").calls)]},
-    ),
-    ("turn-block", _turn_is_blocked, {"replies": [], "prompt": "forbidden"}),
-    ("turn-stop", _turn_is_stopped, {"replies": [], "prompt": "end it"}),
-    ("turn-context", _turn_has_context, {"replies": [], "prompt": "what is today?"}),
-    (
-        "turn-reject",
-        _rejected_answer_continues,
-        {"replies": [ScriptedReply("draft answer"), ScriptedReply("proper answer")]},
-    ),
-    (
-        "turn-reject-limit",
-        _rejections_have_a_limit,
-        {"replies": [ScriptedReply("draft answer")] * 20},
-    ),
-    ("events", _events_are_whole, {"replies": [_call("read", "a.md")]}),
-]
-EFFECTS = [Effect(id=name, check=check, task=task) for name, check, task in _TASKS]
-"""Everything that an adapter is tested for, beside ``conversations``."""
+
+
+@_effect("tool-parallel", replies=[_PARALLEL])
+def _parallel_calls_are_judged_apart(run: ObservedRun) -> None:
+    assert sorted(tool_input["path"] for _, tool_input in run.tools) == ["a.md", "b.md"]
+    assert "no secrets in files" in run.sent[1]
+    for path in ("a.md", "b.md"):
+        assert f"wrote x to {path}" in run.sent[1]
+
+
+@_effect("events", replies=[_call("read", "a.md")])
+def _events_are_whole(run: ObservedRun) -> None:
+    assert [event["hook_event_name"] for event in run.events] == [
+        "BeforeAgent",
+        *("BeforeToolSelection", "BeforeModel", "AfterModel"),
+        *("BeforeTool", "AfterTool"),
+        *("BeforeToolSelection", "BeforeModel", "AfterModel"),
+        "AfterAgent",
+    ]
+    assert {event["session_id"] for event in run.events} == {"conversation-1"}
+    assert run.events_of("AfterAgent")[0]["prompt_response"] == "the end"
 
 
 async def observe(
     driver: Driver, entry: str, *tasks: Task, settings: Mapping[str, Any] = POLICY
-) -> list[Seen]:
-    """Run tasks at once, on sessions of one config, and collect what was seen."""
+) -> list[ObservedRun]:
+    """Run tasks at once, on sessions of one config, and collect what happened."""
     events: list[dict[str, Any]] = []
 
     def record(event: dict[str, Any]) -> None:
@@ -470,15 +458,15 @@ async def observe(
         for name in HookEventName:
             system.on(name, name="recorder", recheck=False)(record)
         runs = [driver.run(config.session(t.conversation), t, entry) for t in tasks]
-        ran = await asyncio.gather(*runs)
+        outcomes = await asyncio.gather(*runs)
     return [
-        Seen(ran=one, tools=task.tools.ran, events=_of_session(events, task))
-        for one, task in zip(ran, tasks, strict=True)
+        ObservedRun(
+            outcome=outcome,
+            tools=task.tools.ran,
+            events=[e for e in events if e["session_id"] == task.conversation],
+        )
+        for outcome, task in zip(outcomes, tasks, strict=True)
     ]
-
-
-def _of_session(events: list[dict[str, Any]], task: Task) -> list[dict[str, Any]]:
-    return [one for one in events if one["session_id"] == task.conversation]
 
 
 class AdapterSuite:
@@ -497,8 +485,8 @@ class AdapterSuite:
         """One effect, as far as the framework can express it."""
         if effect.id in self.driver.cannot:
             _skip(self.driver.cannot[effect.id])
-        (seen,) = asyncio.run(observe(self.driver, entry, Task(**effect.task)))
-        effect.check(seen)
+        (run,) = asyncio.run(observe(self.driver, entry, Task(**effect.task)))
+        effect.check(run)
 
     def test_two_conversations_at_once_stay_apart(self, entry: str) -> None:
         """Each has its own session, and only its own turn is blocked."""
@@ -511,15 +499,15 @@ class AdapterSuite:
         first, second = asyncio.run(observe(self.driver, entry, *tasks))
         assert first.tools == []
         assert second.tools == [("write", {"path": "a.md", "text": "x"})]
-        for seen, path in ((first, ".env"), (second, "a.md")):
+        for run, path in ((first, ".env"), (second, "a.md")):
             assert [
-                one["tool_input"]["path"] for one in seen.events_of("BeforeTool")
+                event["tool_input"]["path"] for event in run.events_of("BeforeTool")
             ] == [path]
 
     def test_every_effect_that_is_left_out_is_known(self) -> None:
         """``cannot`` names effects that exist, each with a reason."""
-        known = {effect.id for effect in EFFECTS} | {"conversations"}
-        assert set(self.driver.cannot) <= known
+        effects = {effect.id for effect in EFFECTS} | {"conversations"}
+        assert set(self.driver.cannot) <= effects
         assert all(self.driver.cannot.values())
 
 
