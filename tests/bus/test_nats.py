@@ -250,3 +250,23 @@ async def test_server_that_is_not_there_is_an_error_with_its_address(
     response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=100)
     assert response["error"]["code"] == "no_responders"
     assert "closed" in response["error"]["message"]
+
+
+async def test_worker_that_left_and_finishes_a_request_delays_no_other(
+    fleet: Fleet,
+) -> None:
+    """``ready`` waits for the subscription alone, and may be waited for twice."""
+    slow, quick = GatedHandler(), RecordingHandler()
+    bus, client = await fleet.bus(), await fleet.client()
+    leave = bus.serve(RequestServer(slow).handle_request)
+    await bus.ready()
+    asked = asyncio.ensure_future(client.request("BeforeTool", TOOL))
+    await slow.until_inside(1)
+    leave()
+    bus.serve(RequestServer(quick).handle_request)
+    await bus.ready()
+    assert (await client.request("BeforeTool", TOOL))["success"] is True
+    assert len(quick.calls) == 1
+    slow.gate.set()
+    await asyncio.gather(bus.settled(), bus.drain())
+    assert (await asked)["success"] is True

@@ -258,11 +258,11 @@ class NatsConnection:
             inbox = f"{self.client.new_inbox()}.*"
             subscription = await self.client.subscribe(inbox)
             await self.client.flush()
+            await subscription.unsubscribe()
             # nats-py gives the server's words in lower case.
             if inbox.lower() in self.denied.lower():
                 hint = "set inbox_prefix (--inbox-prefix) to the one this user may read"
                 raise _NoInboxError(f"no answer can arrive ({self.denied}): {hint}")
-            await subscription.unsubscribe()
             self._has_inbox = self._connected.is_set()
 
     async def _on_disconnected(self) -> None:
@@ -408,7 +408,8 @@ class NatsBus:
         """Wait until the server knows this worker; raises if it refuses."""
         try:
             for service in self._services:
-                await service.settled()
+                if service.leaving is None:
+                    await service.subscribing
             await self._connection.client.flush()
         except (Error, OSError, TimeoutError) as error:
             problem = str(error) or type(error).__name__
@@ -451,9 +452,10 @@ class NatsBus:
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
-        for service in [service for service in self._services if service.leaving]:
-            await service.settled()
-            self._services.remove(service)
+        leaving = [service.leaving for service in self._services if service.leaving]
+        if leaving:
+            await asyncio.wait(leaving)
+        self._services = [it for it in self._services if it.leaving not in leaving]
 
     async def drain(self) -> None:
         """Take no new requests, finish those taken, then close."""
@@ -509,7 +511,7 @@ class _Service:
     ) -> None:
         self._bus, self._connection, self._handle = bus, connection, handle
         self._bytes = 0
-        self._subscribing: asyncio.Task[Any] = asyncio.create_task(
+        self.subscribing: asyncio.Task[Any] = asyncio.create_task(
             connection.client.subscribe(bus.subject, bus.queue, cb=self._take)
         )
         self.leaving: asyncio.Task[None] | None = None
@@ -521,19 +523,15 @@ class _Service:
 
     async def _leave(self) -> None:
         try:
-            await (await self._subscribing).drain()
+            await (await self.subscribing).drain()
         except Error as error:
             # The server is unreachable, so it sends no more requests either.
             _log.warning("nats: could not unsubscribe: %s", error)
         while self._answering:
             await asyncio.wait(self._answering)
 
-    async def settled(self) -> None:
-        """Wait until it is subscribed; or has left, with all its responses."""
-        await (self.leaving or self._subscribing)
-
     def cancel(self) -> None:
-        for task in (self._subscribing, self.leaving, *self._answering):
+        for task in (self.subscribing, self.leaving, *self._answering):
             if task is not None:
                 task.cancel()
 
