@@ -207,6 +207,11 @@ class ClientRequests:
         """A copy of the options of a model call, with the whole body as JSON data."""
         raise NotImplementedError
 
+    async def read(self, http: Any) -> bytes:
+        """The content of a response that was asked for as a stream."""
+        read = http.aread if self.wait.is_async else http.read
+        return bytes(await self.wait.value(read()))
+
     async def refuse(self, target: str, events: Events, why: str) -> None:
         """Refuse what hooks would have to see and cannot, if there are such hooks."""
         if listening := await self.wait.hooks(self.listening(events)):
@@ -267,7 +272,7 @@ class ModelRequest:
             answer = empty
         elif isinstance(answer, dict):
             answer = {**answer, "id": empty["id"], "model": empty["model"]}
-        module = _http_module(self._client._client)  # noqa: SLF001 - the SDK's name
+        module = http_module(self._client._client)  # noqa: SLF001 - the SDK's name
         url = self._client._prepare_url(options.url)  # noqa: SLF001 - same
         raw = {_RAW_HEADER: options.headers[_RAW_HEADER]}
         request = module.Request("POST", url, headers=raw)
@@ -295,11 +300,10 @@ class ModelRequest:
         can_listen = self._is_stream and not http.is_stream_consumed
         is_needed = self._requests.hooks.buffering.is_needed
         if can_listen and not (is_restricted or await self._wait.hooks(is_needed())):
-            tee = _tee_class(_http_module(http))
+            tee = _tee_class(http_module(http))
             http.stream = tee(http.stream, partial(self._listen, http))
             return response
-        read = http.aread if self._wait.is_async else http.read
-        content = bytes(await self._wait.value(read()))
+        content = await self._requests.read(http)
         judged = await self._judged(content)
         if judged is content:
             return response
@@ -438,7 +442,7 @@ def _tee_class(module: Any) -> Any:
     return type("Tee", (_Tee, module.SyncByteStream, module.AsyncByteStream), {})
 
 
-def _http_module(value: Any) -> Any:
+def http_module(value: Any) -> Any:
     """The package of an HTTP client or response: openai takes httpx beside httpx2."""
     names = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
     return sys.modules[next(name for name in names if name in ("httpx", "httpx2"))]

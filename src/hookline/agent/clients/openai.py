@@ -30,12 +30,19 @@ from .http import (
     HookedSyncClient,
     ModelApi,
     hooked_copy,
+    http_module,
     plain,
     server_sent,
 )
 
 try:
-    from openai import AsyncOpenAI, OpenAI, _streaming
+    from openai import (
+        APIConnectionError,
+        APITimeoutError,
+        AsyncOpenAI,
+        OpenAI,
+        _streaming,
+    )
 except ImportError as error:
     raise MissingExtraError("openai", "openai") from error
 
@@ -324,6 +331,16 @@ class OpenAIRequests(ClientRequests):
             if whole is not None:
                 changes = {"json_data": whole, "extra_json": None, "content": None}
         return options.model_copy(update=changes)
+
+    async def read(self, http: Any) -> bytes:
+        """The content of a stream, with the errors that the SDK raises for it."""
+        httpx = http_module(http)
+        try:
+            return await super().read(http)
+        except httpx.TimeoutException as error:
+            raise APITimeoutError(request=http.request) from error
+        except httpx.RequestError as error:
+            raise APIConnectionError(request=http.request) from error
 
 
 def _whole_body(options: Any, body: Any) -> Body | None:
