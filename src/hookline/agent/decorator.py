@@ -136,46 +136,46 @@ def hooked_tool(
         if isinstance(function, classmethod | staticmethod):
             is_class_method = isinstance(function, classmethod)
             return type(function)(decorate(function.__func__, is_class_method))
-        hooked = _HookedFunction(function, session, name or name_of(function))
-        hooked.hidden_names = frozenset([hide] if isinstance(hide, str) else hide)
+        hooked = _HookedFunction(
+            function,
+            session,
+            tool_name=name or name_of(function),
+            hidden_names=frozenset([hide] if isinstance(hide, str) else hide),
+            has_receiver=has_receiver,
+            in_thread=in_thread,
+        )
         hooked.confirm, hooked.on_stop = confirm, on_stop
         hooked.raises = blocked == "raise"
-        if has_receiver is not None:
-            hooked.has_receiver = has_receiver
-        if inspect.isgeneratorfunction(hooked.function):
-            work: Callable[..., Any] = hooked.iterate
-            is_async = False
-        elif inspect.isasyncgenfunction(hooked.function):
-            work, is_async = hooked.iterate, True
-        else:
-            work, is_async = hooked.call, is_coroutine_function(hooked.function)
-            if in_thread and not is_async:
-                hooked.invoke = partial(asyncio.to_thread, hooked.function)
-                is_async = True
-        hooked.wrapper = wrap(function, work, session, HOOKED, is_async=is_async)
         return hooked.wrapper
 
     return decorate
 
 
 class _HookedFunction:
-    """One function with its hooks."""
+    """One function with its hooks; ``wrapper`` takes its place."""
 
-    confirm: Confirm | None
-    on_stop: Callable[[str], None] | None
-    hidden_names: frozenset[str]
-    raises: bool
-    wrapper: Any
-    """What takes the place of the function."""
+    confirm: Confirm | None = None
+    on_stop: Callable[[str], None] | None = None
+    raises = False
 
-    def __init__(self, function: Any, session: SessionEvents, tool_name: str) -> None:
+    def __init__(
+        self,
+        function: Any,
+        session: SessionEvents,
+        *,
+        tool_name: str,
+        hidden_names: frozenset[str],
+        has_receiver: bool | None,
+        in_thread: bool,
+    ) -> None:
+        original = function
         self._args: tuple[Any, ...] = ()
         self._kwargs: dict[str, Any] = {}
         while isinstance(function, partial):
             self._args = (*function.args, *self._args)
             self._kwargs = {**function.keywords, **self._kwargs}
             function = function.func
-        self.function = self.invoke = function
+        self._function = self._invoke = function
         self._session, self._tool_name = session, tool_name
         try:
             self._signature = signature_of(function)
@@ -184,18 +184,28 @@ class _HookedFunction:
             hint = "decorate a function that calls it"
             raise TypeError(f"{problem}: {hint}") from None
         self._first = next(iter(self._signature.parameters), "")
-        is_method = False
         if inspect.isfunction(function) and self._first in {"self", "cls"}:
             scope = function.__qualname__.rpartition(".")[0]
-            is_method = scope != "" and not scope.endswith("<locals>")
-        self.has_receiver: bool | None = is_method or None
-        """Whether the first parameter is ``self`` or ``cls``; None: its value tells."""
+            if has_receiver is None and scope and not scope.endswith("<locals>"):
+                has_receiver = True
+        self._hidden_names = hidden_names | ({self._first} if has_receiver else set())
+        # Of other functions the value of the first parameter tells.
+        self._may_be_method = has_receiver is None
+        work: Callable[..., Any] = self.iterate
+        is_async = inspect.isasyncgenfunction(function)
+        if not is_async and not inspect.isgeneratorfunction(function):
+            work, is_async = self.call, is_coroutine_function(function)
+            if in_thread and not is_async:
+                self._invoke = partial(asyncio.to_thread, function)
+                is_async = True
+        self.wrapper = wrap(original, work, session, HOOKED, is_async=is_async)
 
     async def call(self, wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function, as its hooks allow."""
         call, args, kwargs = await self._begin(wait, args, kwargs)
         if call.refusal is None:
-            return await self._finish(wait, call, self._invoke(wait, args, kwargs))
+            work = self._value(wait, args, kwargs)
+            return await self._finish(wait, call, work)
         reason = self._refused(call, call.refusal)
         if not wait.is_async:
             with suppress(RuntimeError):
@@ -212,8 +222,8 @@ class _HookedFunction:
         if call.refusal is not None:
             yield self._refused(call, call.refusal)
             return
-        made = self.invoke(*args, **kwargs)
-        async with aclosing(self._items(wait, call, made)) as items:
+        generator = self._invoke(*args, **kwargs)
+        async with aclosing(self._items(wait, call, generator)) as items:
             async for item in items:
                 yield item
 
@@ -225,16 +235,11 @@ class _HookedFunction:
         try:
             tool_input = input_of(self._signature, args, kwargs)
         except TypeError as error:
-            raise TypeError(f"{name_of(self.function)}(): {error}") from None
-        hidden_names = self.hidden_names
-        if self._first in tool_input and (
-            self.has_receiver
-            or (self.has_receiver is None and self._receives(tool_input[self._first]))
-        ):
-            hidden_names |= {self._first}
-        hidden = {
-            name: tool_input.pop(name) for name in hidden_names & tool_input.keys()
-        }
+            raise TypeError(f"{name_of(self._function)}(): {error}") from None
+        names = self._hidden_names
+        if self._may_be_method and self._receives(tool_input.get(self._first)):
+            names |= {self._first}
+        hidden = {name: tool_input.pop(name) for name in names & tool_input.keys()}
         call = HookedToolCall(
             self._session, self._tool_name, tool_input, on_stop=self.on_stop
         )
@@ -264,10 +269,10 @@ class _HookedFunction:
                     attribute = getattr(attribute, "__wrapped__", None)
         return False
 
-    async def _invoke(
+    async def _value(
         self, wait: Waiting, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return await wait.value(self.invoke(*args, **kwargs))
+        return await wait.value(self._invoke(*args, **kwargs))
 
     async def _finish(
         self, wait: Waiting, call: HookedToolCall, work: Awaitable[Any]
@@ -326,11 +331,11 @@ class _HookedFunction:
         return value
 
     async def _items(
-        self, wait: Waiting, call: HookedToolCall, made: Any
+        self, wait: Waiting, call: HookedToolCall, iterator: Any
     ) -> AsyncGenerator[Any, None]:
-        """The items of what a function made, as its hooks allow."""
+        """The items of a generator or another iterator, as its hooks allow."""
         is_held = await wait.hooks(wait.session.has_hooks(HookEventName.AfterTool))
-        source, items = wait.items(made), list[Any]()
+        source, items = wait.items(iterator), list[Any]()
         outcome = None
         try:
             async for item in source:
