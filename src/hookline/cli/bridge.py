@@ -61,26 +61,22 @@ def run(options: Options) -> int:
     host_of(options.host)
     stdin = b""
     try:
-        stdin = failsafe.stdin = _read_event()
+        stdin = failsafe.stdin = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+        while sys.stdin.buffer.read(1 << 20):
+            pass  # a host may wait until it has written everything
         with silent_log():  # what a person should know is in the reply
             reply = asyncio.run(_answer(options, stdin))
     # Whatever happened, and however late: a host must not take it for a yes.
     except BaseException as error:  # noqa: BLE001
-        status = failure_status(options.event, stdin)
-        status = status if failsafe.status is None else failsafe.status
-        reply = Reply(stderr=f"hookline: internal error: {error!r}\n".encode())
-        reply = structs.replace(reply, status=status)
+        status = failsafe.status
+        if status is None:
+            status = failure_status(options.event, stdin)
+        stderr = f"hookline: internal error: {error!r}\n".encode()
+        reply = Reply(stderr=stderr, status=status)
     with suppress(OSError):  # nobody can be told
         sys.stderr.buffer.write(reply.stderr)
         sys.stderr.flush()
     return reply.status
-
-
-def _read_event() -> bytes:
-    event = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
-    while sys.stdin.buffer.read(1 << 20):
-        pass  # a host may wait until it has written everything
-    return event
 
 
 async def _answer(options: Options, stdin: bytes) -> Reply:
@@ -103,28 +99,21 @@ async def _answer(options: Options, stdin: bytes) -> Reply:
     return structs.replace(reply, stderr=reply.stderr + unrecorded)
 
 
-if sys.platform == "linux":
-
-    def _show_helpers(*, stop: bool) -> int:
-        from hookline.hosts.resident import running
-        from hookline.hosts.resident import stop as stop_helper
-
-        helpers = list(running())
-        if not helpers:
-            print("the resident helper is not running")
-        for helper in helpers:
-            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(helper.since))
-            print(
-                f"the resident helper is running: process {helper.pid}, since {since}"
-            )
-            print(f"its errors are in {helper.log}")
-            if stop:
-                stop_helper(helper)
-                print("it has been stopped")
-        return 0
-
-else:
-
-    def _show_helpers(*, stop: bool) -> int:
+def _show_helpers(*, stop: bool) -> int:
+    if sys.platform != "linux":
         print("the resident helper runs on Linux only")
         return 0
+    from hookline.hosts.resident import running
+    from hookline.hosts.resident import stop as stop_helper
+
+    helpers = list(running())
+    if not helpers:
+        print("the resident helper is not running")
+    for helper in helpers:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(helper.since))
+        print(f"the resident helper is running: process {helper.pid}, since {since}")
+        print(f"its errors are in {helper.log}")
+        if stop:
+            stop_helper(helper)
+            print("it has been stopped")
+    return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import tempfile
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.hosts.converter import Migrated, joined
+from hookline.hosts.install.changes import Change, apply, read_inside
 from hookline.hosts.migration import (
     SOURCES,
     HookFile,
@@ -74,34 +75,36 @@ def run(options: Options) -> None:
     """Convert and write the settings, and list what cannot be converted."""
     source = SOURCES[options.source]
     project = options.cwd if options.paths else _project_dir(source, options.cwd)
-    paths = [Path(one) for one in options.paths or [project]]
-    files = [file for path in paths for file in find_hooks(source, path)]
-    unread = [file.problem for file in files if file.problem]
+    paths = [Path(path) for path in options.paths or [project]]
+    all_files = [file for path in paths for file in find_hooks(source, path)]
+    unread = [file.problem for file in all_files if file.problem]
     unread += [note for path in paths for note in unread_hooks(source, path)]
-    files = [file for file in files if not file.problem]
-    parts = [_converted(source, file, several=len(files) > 1) for file in files]
-    migrated = joined([*parts, _notes_only(unread)])
-    migrated = replace(migrated, remarks=(*migrated.remarks, *_extras(migrated)))
+    files = [file for file in all_files if not file.problem]
+    parts = [_converted(source, file, has_others=len(files) > 1) for file in files]
+    migrated = joined(parts)
+    migrated = replace(
+        migrated,
+        notes=tuple(dict.fromkeys((*migrated.notes, *unread))),
+        remarks=(*migrated.remarks, *_missing_extras(migrated)),
+    )
     if options.output == "-":
-        sys.stdout.write(_text(migrated))
+        print(pretty_json(migrated.settings))
         _print_notes(migrated, sys.stderr)
         return
-    written = _targets(options.output, project, files, parts)
-    for target in written:
-        folders = (
-            up.parent for up in target.absolute().parents if up.name == PROJECT_FOLDER
-        )
-        refuse_outside(str(target), str(next(folders, project)))
-        _refuse_existing(target, force=options.force)
-    for target, part in written.items():
-        _write(target, _text(part))
+    targets = _targets(options.output, project, zip(files, parts, strict=True))
+    changes = [
+        _change(target, pretty_json(part.settings), project, force=options.force)
+        for target, part in targets.items()
+    ]
+    apply(changes)
+    for target, part in targets.items():
         hooks = plural(part.hook_count, "hook")
         print(f"{paint('wrote', 'green')}  {target} ({hooks})")
     for file in files:
         if data_folder := file.env.get("CLAUDE_PLUGIN_DATA"):
             with file_errors(data_folder):  # it exists in Claude Code
                 Path(data_folder).mkdir(parents=True, exist_ok=True)
-    if not written:
+    if not targets:
         print("nothing to write: no hooks")
     _print_notes(migrated, sys.stdout)
     if migrated.hook_count and not options.output:
@@ -114,88 +117,79 @@ def run(options: Options) -> None:
 
 def _project_dir(source: MigrationSource, cwd: str) -> str:
     """The nearest folder up to the repository's root that has such settings."""
+    workspace = find_workspace(cwd)
     if has_hooks(source, Path(cwd)):
         return cwd
-    workspace = find_workspace(cwd)
     for folder in Path(workspace.folder).parents:
-        if not folder.is_relative_to(workspace.root):
-            break
-        if has_hooks(source, folder):
+        if folder.is_relative_to(workspace.root) and has_hooks(source, folder):
             return str(folder)
     return cwd
 
 
-def _converted(source: MigrationSource, file: HookFile, *, several: bool) -> Migrated:
-    found = migrate(source, file.theirs, file.env)
+def _converted(
+    source: MigrationSource, file: HookFile, *, has_others: bool
+) -> Migrated:
+    """The hooks of one file; notes name it if there are others."""
+    converted = migrate(source, file.theirs, file.env)
+    prefix = f"{file.path}: " if has_others else ""
     remarks = [
-        f"{variable} is {value!r}, a path on this machine"
-        for variable, value in file.env.items()
+        *converted.remarks,
+        *(
+            f"{name} is {path!r}, a path on this machine"
+            for name, path in file.env.items()
+        ),
     ]
-    notes, remarks = list(found.notes), [*found.remarks, *remarks]
-    if several:
-        notes = [f"{file.path}: {note}" for note in notes]
-        remarks = [f"{file.path}: {remark}" for remark in remarks]
-    return replace(found, notes=tuple(notes), remarks=tuple(remarks))
+    return replace(
+        converted,
+        notes=tuple(f"{prefix}{note}" for note in converted.notes),
+        remarks=tuple(f"{prefix}{remark}" for remark in remarks),
+    )
 
 
-def _notes_only(notes: list[str]) -> Migrated:
-    return Migrated({"enableHooks": True, "hooks": {}}, tuple(notes))
-
-
-def _extras(migrated: Migrated) -> list[str]:
+def _missing_extras(migrated: Migrated) -> Iterator[str]:
     """What must be installed for the hooks to work, and is not."""
     events = migrated.settings["hooks"].values()
     hooks = [hook for groups in events for group in groups for hook in group["hooks"]]
     conditions = {hook.get("if") for hook in hooks} - {None, *FAILURE_CONDITIONS}
-    needed = {
-        ("conditions", "rules", "cel-expr-python"): bool(conditions),
-        ("http hooks", "http", "httpx"): any(one["type"] == "http" for one in hooks),
-    }
-    return [
-        f"{what}: {MissingExtraError(extra, package)}"
-        for (what, extra, package), is_needed in needed.items()
-        if is_needed and find_spec(package.replace("-", "_")) is None
-    ]
+    has_http = any(hook["type"] == "http" for hook in hooks)
+    for is_needed, hooks_of, extra, package in (
+        (bool(conditions), "conditions", "rules", "cel-expr-python"),
+        (has_http, "http hooks", "http", "httpx"),
+    ):
+        if is_needed and find_spec(package.replace("-", "_")) is None:
+            yield f"{hooks_of}: {MissingExtraError(extra, package)}"
 
 
 def _targets(
-    output: str | None, project: str, files: list[HookFile], parts: list[Migrated]
+    output: str | None, project: str, parts: Iterable[tuple[HookFile, Migrated]]
 ) -> dict[Path, Migrated]:
     """What goes into which file; local settings stay local, unless one is named."""
-    folder = Path(project, ".hookline")
+    folder = Path(project, PROJECT_FOLDER)
     shared = Path(output) if output else folder / "settings.json"
     local = shared if output else folder / "settings.local.json"
-    found: dict[Path, list[Migrated]] = {}
-    for file, part in zip(files, parts, strict=True):
+    by_target: dict[Path, list[Migrated]] = {}
+    for file, part in parts:
         if not file.is_local:
-            found.setdefault(shared, []).append(part)
+            by_target.setdefault(shared, []).append(part)
         elif part.hook_count or not part.settings["enableHooks"]:
-            found.setdefault(local, []).append(part)
-    return {target: joined(some) for target, some in found.items()}
+            by_target.setdefault(local, []).append(part)
+    return {target: joined(listed) for target, listed in by_target.items()}
 
 
-def _text(migrated: Migrated) -> str:
-    return pretty_json(migrated.settings) + "\n"
-
-
-def _refuse_existing(target: Path, *, force: bool) -> None:
+def _change(target: Path, text: str, project: str, *, force: bool) -> Change:
+    """The writing of a file, which must not exist or lie behind a link elsewhere."""
+    for parent in target.absolute().parents:
+        if parent.name == PROJECT_FOLDER:
+            project = str(parent.parent)
+            break
+    refuse_outside(str(target), project)
     other = target.with_suffix(".toml" if target.suffix == ".json" else ".json")
-    for taken in (target, other):
-        if (taken.exists() or taken.is_symlink()) and not (force and taken == target):
-            own = taken == target
-            hint = "use --force to overwrite it" if own else "remove it first"
-            raise HooklineError(f"{taken} exists already: {hint}, or use --output FILE")
-
-
-def _write(target: Path, text: str) -> None:
-    with file_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Atomic: a partial settings file would disable the hooks in it.
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings-")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
+    for path in (target, other):
+        if os.path.lexists(path) and not (force and path == target):
+            hint = "remove it first" if path == other else "use --force to overwrite it"
+            raise HooklineError(f"{path} exists already: {hint}, or use --output FILE")
+    before = read_inside(str(target), None)
+    return Change(path=str(target), before=before, after=f"{text}\n".encode())
 
 
 def _print_notes(migrated: Migrated, stream: TextIO) -> None:
@@ -203,5 +197,5 @@ def _print_notes(migrated: Migrated, stream: TextIO) -> None:
     for title, texts in (("not converted", notes), ("to check", migrated.remarks)):
         if texts:
             print(f"\n{title}:", file=stream)
-            for text in texts:
-                print(f"  {printable(text)}", file=stream)
+        for text in texts:
+            print(f"  {printable(text)}", file=stream)

@@ -91,9 +91,9 @@ def bridged_events(
 
 def own_program() -> tuple[str, ...]:
     """How to start this very installation, from anywhere."""
+    started = os.path.abspath(sys.argv[0])  # noqa: PTH100
     beside = os.path.join(os.path.dirname(sys.executable), "hookline")  # noqa: PTH118, PTH120
-    called = os.path.abspath(sys.argv[0])  # noqa: PTH100
-    for script in (called, beside):
+    for script in (started, beside):
         is_ours = os.path.basename(script) == "hookline"  # noqa: PTH119
         if is_ours and os.path.isfile(script) and os.access(script, os.X_OK):  # noqa: PTH113
             return (script,)
@@ -104,11 +104,11 @@ def own_program() -> tuple[str, ...]:
 def is_this(program: tuple[str, ...]) -> bool:
     """Whether a command's program is this installation."""
     path = shutil.which(program[0])
-    own = own_program()[0]
+    this = own_program()[0]
     # Every environment has its own link to one and the same interpreter.
     if path is None or len(program) > 1:
-        return path == own
-    return os.path.realpath(path) == os.path.realpath(own)
+        return path == this
+    return os.path.realpath(path) == os.path.realpath(this)
 
 
 def program_for(scope: Scope) -> tuple[str, ...]:
@@ -117,13 +117,7 @@ def program_for(scope: Scope) -> tuple[str, ...]:
     A project's file is shared, so it names no folder of this machine if it need not.
     """
     on_path = scope is Scope.PROJECT and is_this(("hookline",))
-    program = ("hookline",) if on_path else own_program()
-    try:
-        "".join(program).encode()
-    except UnicodeEncodeError as error:
-        problem = "is not UTF-8, which settings of coding agents must be"
-        raise HooklineError(f"the path {program[0]!r} {problem}") from error
-    return program
+    return ("hookline",) if on_path else own_program()
 
 
 class Installer:
@@ -178,14 +172,15 @@ class Installer:
         changes = []
         for path, in_file in by_file.items():
             before = read_inside(path, self._root)
-            after = self._with_calls(path, before, in_file, program).encode()
+            after = self._content(path, before, in_file, program).encode()
             changes.append(self._change(path, before, after))
         if self.files.manifest is not None:
             path, after = self._manifest()
             changes.append(self._change(path, read_inside(path, self._root), after))
         # The scripts of events that have no hooks any more.
         written = {change.path for change in changes}
-        return changes + [one for one in self.uninstall() if one.path not in written]
+        removals = [change for change in self.uninstall() if change.path not in written]
+        return changes + removals
 
     def uninstall(self) -> list[Change]:
         """What takes every call of the bridge out of the host's files."""
@@ -211,7 +206,7 @@ class Installer:
             )
         return [by_name[name] for name in self.host.events if name in by_name]
 
-    def _with_calls(
+    def _content(
         self,
         path: str,
         before: bytes | None,
@@ -220,10 +215,9 @@ class Installer:
     ) -> str:
         """A file with one call for each of these events and no other."""
         host, layout = self.host, self.files.layout
-        in_project = path.removeprefix(f"{self._folder}/")
-        # A project's file is shared, and in other folders elsewhere.
-        file = path if self.scope is Scope.USER else in_project
-        file = file.encode(errors="replace").decode()
+        file = path
+        if self.scope is Scope.PROJECT:  # it is shared, and elsewhere for others
+            file = path.removeprefix(f"{self._folder}/")
         if layout in (Layout.SCRIPT, Layout.PLUGIN):
             if before is not None and MARK.encode() not in before:
                 hint = "rename it"
@@ -283,11 +277,9 @@ class Installer:
         if cleaned.text == parsed.text:
             return content
         is_blank = {**self.files.head, **cleaned.value} == self.files.head
-        return (
-            None
-            if is_blank and (is_made or self.files.is_own)
-            else cleaned.text.encode()
-        )
+        if is_blank and (is_made or self.files.is_own):
+            return None
+        return cleaned.text.encode()
 
     def _paths(self) -> list[str]:
         names = self.host.events if self.files.layout is Layout.SCRIPT else [""]
@@ -309,9 +301,9 @@ def _require_strict(content: bytes, path: str) -> None:
     try:
         json.loads(content.decode())
     except ValueError as error:
-        what = "comments, trailing commas or a byte order mark"
-        problem = f"has {what}, so the agent ignores the file: remove them"
-        raise SettingsError(problem, path) from error
+        problem = "has comments, trailing commas or a byte order mark"
+        hint = "so the agent ignores the file: remove them"
+        raise SettingsError(f"{problem}, {hint}", path) from error
 
 
 def bridge_command(
