@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import replace
 from itertools import takewhile
 from typing import (
@@ -219,13 +220,13 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         turn, messages = self._turn(state), state["messages"]
         structured = state.get("structured_response")
         has_reason = turn.refused and not isinstance(messages[-1], msg.ToolMessage)
-        text = (
-            _text(messages[-1]) if structured is None else encode(structured).decode()
-        )
-        rejection = await turn.finish(text)
+        answer = _text(*messages[-1:])
+        if structured is not None:
+            answer = encode(structured).decode()
+        rejection = await turn.finish(answer)
         changed = _with_inputs_that_ran(messages)
         if turn.clear_context:
-            latest = [] if rejection else [*_prompts(messages), messages[-1]]
+            latest = [] if rejection else [*_prompts(messages), *messages[-1:]]
             changed = [msg.RemoveMessage(REMOVE_ALL_MESSAGES), *latest]
         if rejection is not None:
             changed.append(msg.HumanMessage(rejection))
@@ -328,6 +329,8 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
                 )
             return cast("ToolAnswer", result)
         new_message = _marked(_extended(message, outcome.additions), marks)
+        if new_message is message:
+            return cast("ToolAnswer", result)
 
         def with_new_message(part: Any) -> Any:
             return new_message if part is message else part
@@ -562,8 +565,10 @@ def _with_messages(value: Any, change: Callable[[Any], Any]) -> Any:
         case Command(update=update, goto=goto):
             nodes: Any = [*goto] if isinstance(goto, tuple) else goto
             return replace(value, update=changed(update), goto=changed(nodes))
-        case Send(node=node, arg=state):
-            return Send(node, changed(state))
+        case Send():
+            sent = copy(value)
+            sent.arg = changed(value.arg)
+            return sent
         case {"messages": Overwrite(value=messages)}:
             messages = changed({"messages": messages})["messages"]
             return {**value, "messages": Overwrite(messages)}
@@ -689,4 +694,7 @@ def _with_text(message: M, text: str | None) -> M | None:
 
 
 def _extended(message: M, additions: list[str]) -> M:
+    """A message with texts after its content."""
+    if not additions:
+        return message
     return _with_content(message, extended(message.content, additions))
