@@ -23,7 +23,6 @@ from hookline.agent import (
     HookedToolCall,
     HookedTurn,
     Session,
-    ToolOutcome,
 )
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.translators.genai import GenerateContentRequest
@@ -115,9 +114,18 @@ class _Invocation:
     async def finish_tool(
         self, call: HookedToolCall, result: Any
     ) -> dict[str, Any] | None:
-        """Fire AfterTool; a result for the model if hooks changed it."""
+        """Fire AfterTool; a result as ADK gives it to the model if hooks changed it."""
         outcome = await call.finish(result)
-        return _answer(outcome) if outcome.changed else None
+        if not outcome.changed:
+            return None
+        content = outcome.content
+        if outcome.error is not None:
+            answer = {"error": content}
+        else:
+            answer = dict(content) if isinstance(content, dict) else {"result": content}
+        if outcome.additions:
+            answer["additional_context"] = joined(outcome.additions)
+        return answer
 
     def refusal(self, context: CallbackContext, reason: str | None) -> types.Content:
         """A reason in an agent's place; a thought where ADK expects a schema's text."""
@@ -182,9 +190,8 @@ class HooklinePlugin(BasePlugin):
         parts = user_message.parts or []
         if any(part.function_response for part in parts):
             changed = [await self._late_result(invocation, part) for part in parts]
-            return (
-                types.Content(role="user", parts=changed) if changed != parts else None
-            )
+            is_same = changed == parts
+            return None if is_same else types.Content(role="user", parts=changed)
         if invocation.caller is not None or invocation.turn is not None:
             return None
         turn = await invocation.begin_turn(_text(user_message))
@@ -242,14 +249,30 @@ class HooklinePlugin(BasePlugin):
         self, *, agent: BaseAgent, callback_context: CallbackContext
     ) -> types.Content | None:
         """Fire SubagentStart for every agent but the one that the turn is for."""
-        invocation = self._of(callback_context)
-        reason = invocation.run.stop_reason
+        context, invocation = callback_context, self._of(callback_context)
+        run, reason = invocation.run, invocation.run.stop_reason
         is_entry = agent.name == invocation.entry and agent.parent_agent is None
         if reason is None and (invocation.caller is not None or not is_entry):
-            reason = await self._begin_subagent(invocation, callback_context)
-        if invocation.run.stop_reason is not None:
-            callback_context.actions.escalate = True  # or a loop would never end
-        return None if reason is None else invocation.refusal(callback_context, reason)
+            task = await self._begin_task(invocation, context)
+            if task is not None and task.refused:
+                reason = task.message
+            else:
+                prompts = [
+                    event
+                    for event in reversed(context.session.events)
+                    if event.author == "user" and event.branch == context.branch
+                ]
+                prompt = _first_text(prompts, context)
+                turn = await invocation.session.begin_subagent(
+                    context.agent_name, prompt, parent=run
+                )
+                if turn.refused:
+                    reason = turn.reason or ""
+                else:
+                    invocation.agents[_who(context)] = turn
+        if run.stop_reason is not None:
+            context.actions.escalate = True  # or a loop would never end
+        return None if reason is None else invocation.refusal(context, reason)
 
     async def after_agent_callback(
         self, *, agent: BaseAgent, callback_context: CallbackContext
@@ -403,34 +426,22 @@ class HooklinePlugin(BasePlugin):
             return None  # a cancelled tool has no result
         return await invocation.finish_tool(call, error)
 
-    async def _begin_subagent(
+    async def _begin_task(
         self, invocation: _Invocation, context: CallbackContext
-    ) -> str | None:
-        """Fire SubagentStart; a reason if the agent must not run."""
-        # No tool runs for the call that an agent of mode "task" works on: ADK starts it
-        # by the id of the call, in later turns again.
-        scope, events = context.isolation_scope, context.session.events
+    ) -> HookedToolCall | None:
+        """The call that an agent of mode "task" works on: no tool runs for it.
+
+        ADK starts such an agent by the id of the call, in later turns again.
+        """
+        scope = context.isolation_scope
         task = invocation.begun.find(scope) if scope else None
         if scope and (task is None or task.question is not None):
+            events = context.session.events
             for call in (c for event in events for c in event.get_function_calls()):
                 if call.id == scope:
                     task = await self._begin_tool(invocation, invocation.run, call)
                     invocation.begun.add(scope, task, call.args or {})
-        if task is not None and task.refused:
-            return task.message
-        prompts = [
-            event
-            for event in reversed(events)
-            if event.author == "user" and event.branch == context.branch
-        ]
-        prompt = _first_text(prompts, context)
-        turn = await invocation.session.begin_subagent(
-            context.agent_name, prompt, parent=invocation.run
-        )
-        if turn.refused:
-            return turn.reason or ""
-        invocation.agents[_who(context)] = turn
-        return None
+        return task
 
     async def _begin_tool(
         self,
@@ -507,14 +518,14 @@ class HooklineRunner(Runner):
         super().__init__(**options)
         plugins = self.plugin_manager.plugins
         own_plugins = [p for p in plugins if isinstance(p, HooklinePlugin)]
-        if not own_plugins and config_or_session is None:
-            raise TypeError("HooklineRunner needs a config, or an app with its plugin")
-        if own_plugins and config_or_session is not None:
-            raise TypeError("the app has a HooklinePlugin: give no config as well")
         if config_or_session is not None:
+            if own_plugins:
+                raise TypeError("the app has a HooklinePlugin: give no config as well")
             own_plugins.append(
                 HooklinePlugin(config_or_session, confirm=confirm, approval=approval)
             )
+        if not own_plugins:
+            raise TypeError("HooklineRunner needs a config, or an app with its plugin")
         self._hookline = own_plugins[0]
         # First, so that no other plugin answers in its place.
         plugins[:] = [*own_plugins, *(p for p in plugins if p not in own_plugins)]
@@ -620,18 +631,6 @@ def _was_held(context: ToolContext) -> bool:
         if answer.id == call_id and answer.response
     ]
     return any("error" in response for response in results)
-
-
-def _answer(outcome: ToolOutcome) -> dict[str, Any]:
-    """A tool's result as ADK hands it to the model, with what hooks added."""
-    content = outcome.content
-    if outcome.error is not None:
-        answer = {"error": content}
-    else:
-        answer = dict(content) if isinstance(content, dict) else {"result": content}
-    if outcome.additions:
-        answer["additional_context"] = joined(outcome.additions)
-    return answer
 
 
 def _apply(

@@ -28,7 +28,6 @@ from hookline.agent import (
     HookedToolCall,
     HookedTurn,
     Session,
-    ToolOutcome,
     session_of,
 )
 from hookline.errors import MissingExtraError
@@ -270,7 +269,25 @@ class _Hooks:
         hooked: Any = copy.copy(plain)
 
         async def invoke(ctx: RunContextWrapper[Any], arguments: str) -> Any:
-            return await _hand_off(self, plain, ctx, arguments)
+            """Hand off if hooks allow it; else the agent goes on, with the reason."""
+            run, turn = self.run(), None
+            call = await run.admitted(plain.tool_name, arguments)
+            if not call.refused:
+                turn = await run.session.begin_subagent(
+                    plain.agent_name, _prompt_of(ctx.turn_input), parent=run.hooked
+                )
+            run.is_transfer_refused = turn is None or turn.refused
+            if turn is None or turn.refused:
+                run.transfer = (
+                    turn.reason if turn else call.message
+                ) or BLOCKED_BY_HOOK
+                return run.agent
+            changed_arguments = _arguments_of(call, arguments)
+            agent = self.agent(await plain.on_invoke_handoff(ctx, changed_arguments))
+            outcome = await call.finish(plain.get_transfer_message(agent))
+            run.transfer = joined([outcome.text, *turn.additions])
+            run.successors.append(turn)
+            return agent
 
         hooked.hookline, hooked.on_invoke_handoff = self, invoke
         hooked.get_transfer_message = lambda _agent: self.run().transfer
@@ -463,7 +480,15 @@ class _HookedTool:
             return await self._text(ctx, outcome.text)
         if error is not None:
             return await self._text(ctx, joined([str(value), *outcome.additions]))
-        return await self._extended(run.hooked, ctx, outcome)
+        content, added = outcome.content, joined(outcome.additions)
+        if isinstance(content, str) and added:
+            return await self._text(ctx, joined([content, added]))
+        parts = list(content) if isinstance(content, list | tuple) else [content]
+        if added and all(isinstance(part, _PARTS) for part in parts):
+            return [*parts, sdk.ToolOutputText(text=added)]
+        # The value of a program stays as it is: the model is told apart.
+        run.hooked.note(added)
+        return content
 
     async def _call(
         self, ctx: ToolContext[Any], arguments: str
@@ -529,20 +554,6 @@ class _HookedTool:
             nested.inserted = [*earlier_items, answer_item, _user_item(rejection or "")]
         return turn.reason or BLOCKED_BY_HOOK, None
 
-    async def _extended(self, run: HookedRun, ctx: Any, outcome: ToolOutcome) -> Any:
-        """A result with what hooks added."""
-        content, added = outcome.content, joined(outcome.additions)
-        if not added:
-            return content
-        if isinstance(content, str):
-            return await self._text(ctx, joined([content, added]))
-        parts = list(content) if isinstance(content, list | tuple) else [content]
-        if all(isinstance(part, _PARTS) for part in parts):
-            return [*parts, sdk.ToolOutputText(text=added)]
-        # The value of a program stays as it is: the model is told apart.
-        run.note(added)
-        return content
-
     async def _text(self, ctx: Any, text: str) -> str:
         """A text that the SDK does not check against the output schema of the tool."""
         if self.plain.output_json_schema is not None:
@@ -564,32 +575,6 @@ def _is_paused(ctx: ToolContext[Any]) -> bool:
     scope = agent_tool_state.get_agent_tool_state_scope(ctx)
     result = agent_tool_state.peek_agent_tool_run_result(ctx.tool_call, scope_id=scope)
     return bool(getattr(result, "interruptions", None))
-
-
-async def _hand_off(
-    hooks: _Hooks,
-    plain: sdk.Handoff[Any, Any],
-    ctx: RunContextWrapper[Any],
-    arguments: str,
-) -> Any:
-    """Hand off if hooks allow it; else the same agent goes on, with the reason."""
-    run, turn = hooks.run(), None
-    call = await run.admitted(plain.tool_name, arguments)
-    if not call.refused:
-        prompt = _prompt_of(ctx.turn_input)
-        turn = await run.session.begin_subagent(
-            plain.agent_name, prompt, parent=run.hooked
-        )
-    run.is_transfer_refused = turn is None or turn.refused
-    if turn is None or turn.refused:
-        run.transfer = (turn.reason if turn else call.message) or BLOCKED_BY_HOOK
-        return run.agent
-    changed_arguments = _arguments_of(call, arguments)
-    agent = hooks.agent(await plain.on_invoke_handoff(ctx, changed_arguments))
-    outcome = await call.finish(plain.get_transfer_message(agent))
-    run.transfer = joined([outcome.text, *turn.additions])
-    run.successors.append(turn)
-    return agent
 
 
 def _unless_refused(input_filter: Any) -> Any:
@@ -793,7 +778,18 @@ class _ModelCall:
     async def visible(self, event: Any) -> list[Any]:
         """The events to pass on for one event of the model's stream."""
         if isinstance(event, api.ResponseCompletedEvent):
-            return await self._completed(event)
+            response, events = event.response, self._held_events
+            # Some services leave the items out of the last event.
+            before = response.output = list(response.output or self._items)
+            after = response.output = await self.finish(before)
+            if self._is_rewritten:
+                return list(_stream_of(response))
+            if not all(map(operator.is_, before, after)):
+                others = [
+                    held_event for held_event in events if not _is_call(held_event)
+                ]
+                events = [*others, *filter(_is_call, _stream_of(response))]
+            return [*events, event]
         if isinstance(event, api.ResponseOutputItemDoneEvent):
             self._items.append(event.item)
         if getattr(event, "type", "") in ("response.incomplete", "response.failed"):
@@ -805,18 +801,6 @@ class _ModelCall:
             self._held_events.append(event)
             return []
         return [event]
-
-    async def _completed(self, event: api.ResponseCompletedEvent) -> list[Any]:
-        response = event.response
-        # Some services leave the items out of the last event.
-        before = response.output = list(response.output or self._items)
-        after = response.output = await self.finish(before)
-        if self._is_rewritten:
-            return list(_stream_of(response))
-        if all(map(operator.is_, before, after)):
-            return [*self._held_events, event]
-        other_events = [held for held in self._held_events if not _is_call(held)]
-        return [*other_events, *filter(_is_call, _stream_of(response)), event]
 
 
 def _is_call(event: Any) -> bool:
