@@ -11,11 +11,20 @@ import asyncio
 import logging
 from contextlib import suppress
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from hookline._internal.trace_context import current_trace
 from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.outputs import read_output
+from hookline.protocol.results import (
+    AggregatedHookResult,
+    ProcessedHookResult,
+    fail_closed_output,
+    process_common_hook_output_fields,
+)
 from hookline.protocol.values import as_plain
 
 from .contracts import (
@@ -31,7 +40,7 @@ from .contracts import (
     correlation_id_of,
     failed_response,
 )
-from .wire import InvalidResponseError, closed_response, has_verdict, read_response
+from .wire import InvalidResponseError, add_result, read_response
 
 DEFAULT_TIMEOUT_S = 70.0
 """A hook's default timeout and the grace for killing it, and 5 s for the bus."""
@@ -41,6 +50,13 @@ _FIRST_PAUSE_S = 0.05
 _UNANSWERED = frozenset({ResponseCode.NO_RESPONDERS, ResponseCode.TIMEOUT})
 
 _log = logging.getLogger("hookline.bus")
+
+
+class Answer(NamedTuple):
+    """A response, and what it says."""
+
+    response: HookExecutionResponse
+    result: ProcessedHookResult
 
 
 class HookBusClient:
@@ -79,77 +95,99 @@ class HookBusClient:
         an unanswered request is sent again, and the attempts share that time. Raises
         ``UnknownEventError``.
         """
+        answer = await self.ask(
+            event_name,
+            input,
+            timeout_s=timeout_s,
+            correlation_id=correlation_id,
+            retries=retries,
+        )
+        return answer.response
+
+    async def ask(
+        self,
+        event_name: HookEventName | str,
+        event_input: Any,
+        *,
+        timeout_s: float | None = None,
+        correlation_id: str | None = None,
+        retries: int = 0,
+    ) -> Answer:
+        """The same, with what the response says."""
         event = HookEventName.of(event_name)
         request: HookExecutionRequest = {
             "eventName": event.value,
-            "input": input,
+            "input": event_input,
             "correlationId": correlation_id_of({"correlationId": correlation_id}),
         }
         if trace := current_trace():
             request["traceContext"] = trace
-        timeout_s = self.timeout_s if timeout_s is None else timeout_s
         try:
             # Plain values only: only a dict is an object on the wire.
-            request["input"] = as_plain(input)
+            request["input"] = as_plain(event_input)
         except EncodingError as error:
-            response = failed_response(request, ResponseCode.ENCODING_FAILURE, error)
-        else:
-            limit_s = min(_LONGEST_S, timeout_s)
-            response = await self._send(request, event, limit_s, retries)
-        return self.apply_on_error(response, event)
-
-    async def _send(
-        self,
-        request: HookExecutionRequest,
-        event: HookEventName,
-        timeout_s: float,
-        retries: int,
-    ) -> HookExecutionResponse:
-        """Send a request until it is answered; what comes back is valid."""
+            failed = failed_response(request, ResponseCode.ENCODING_FAILURE, error)
+            return self.closed(failed, event)
+        is_object = isinstance(event_input, dict)
+        tool_input = event_input.get("tool_input") if is_object else None
+        limit_s = min(_LONGEST_S, self.timeout_s if timeout_s is None else timeout_s)
         clock = asyncio.get_running_loop().time
-        deadline, pause_s = clock() + timeout_s, _FIRST_PAUSE_S
+        deadline, pause_s = clock() + limit_s, _FIRST_PAUSE_S
         for retries_left in range(max(0, retries), -1, -1):
             share_s = max(0.0, deadline - clock()) / (retries_left + 1)
             # Rounded up: a deadline of less than a millisecond is not one of none.
             request["timeoutMs"] = ceil(share_s * 1000)
+            result, code, problem = None, ResponseCode.INVALID_RESPONSE, ""
             try:
                 response = await self._carrier.request({**request}, share_s)
-                read_response(response, event)
+                result = read_response(response, event, tool_input)
+                if response["correlationId"] != request["correlationId"]:
+                    problem = "the answer has another correlation id"
             except InvalidResponseError as error:
                 problem = f"the answer is not a valid response: {error}"
-                code = ResponseCode.INVALID_RESPONSE
-                response = failed_response(request, code, problem)
             # A carrier of the host is foreign code and may raise anything.
             except Exception as error:  # noqa: BLE001
                 problem, code = f"the bus failed: {error!r}", ResponseCode.NO_RESPONDERS
-                response = failed_response(request, code, problem)
-            else:
-                if response["correlationId"] != request["correlationId"]:
-                    problem = "the answer has another correlation id"
-                    code = ResponseCode.INVALID_RESPONSE
-                    response = failed_response(request, code, problem)
+            if problem:
+                response, result = failed_response(request, code, problem), None
             if response["success"] or response["error"]["code"] not in _UNANSWERED:
                 break
             if retries_left:
                 # No worker may be there for a moment while workers are replaced.
                 await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))
                 pause_s *= 2
-        return response
+        return self.closed(response, event, result)
 
-    def apply_on_error(
-        self, response: HookExecutionResponse, event: HookEventName
-    ) -> HookExecutionResponse:
-        """Close the event if there is no verdict and ``on_error`` asks for it."""
-        if has_verdict(response):
-            return response
+    def closed(
+        self,
+        response: HookExecutionResponse,
+        event: HookEventName,
+        result: ProcessedHookResult | None = None,
+    ) -> Answer:
+        """Close the event if there is no verdict and ``on_error`` asks for it.
+
+        ``result`` is what the response says, where it was read.
+        """
+        result = result or read_response(response, event)
+        if response["success"] or result.final_output is not None:
+            return Answer(response, result)
         error = response["error"]
         # protocol.md#process: no input avoids a guard by being hard to encode.
         unseen = error["code"] == ResponseCode.ENCODING_FAILURE
         closes = unseen and TRAITS[event].can_block
-        if not closes and self.on_error is OnError.ALLOW:
-            return response
         reason = f"No verdict from the hooks: {error['message']} ({error['code']})"
-        return closed_response(response, event, reason)
+        wire = fail_closed_output(event, reason)
+        if not wire or (self.on_error is OnError.ALLOW and not closes):
+            return Answer(response, result)
+        output, _ = read_output(wire, event)
+        aggregated = AggregatedHookResult(
+            success=False, final_output=output, all_outputs=[output]
+        )
+        verdict = process_common_hook_output_fields(aggregated, event)
+        aggregated = replace(aggregated, errors=result.aggregated.errors)
+        return Answer(
+            add_result(response, verdict), replace(verdict, aggregated=aggregated)
+        )
 
 
 class _Correlator:

@@ -27,7 +27,6 @@ from hookline.protocol.values import text_of
 
 from .client import HookBusClient
 from .contracts import ResponseCode, failed_response
-from .wire import read_response
 
 
 class RemoteHooks(EventFirer):
@@ -97,7 +96,5 @@ class RemoteHooks(EventFirer):
         except Exception as error:  # noqa: BLE001
             code, stage = ResponseCode.TRANSLATION_FAILURE, Stage.TRANSLATION
             failed = failed_response({"eventName": event.value}, code, error, stage)
-            response = self._client.apply_on_error(failed, event)
-        else:
-            response = await self._client.request(event, event_input)
-        return read_response(response, event, fields.get("tool_input"))
+            return self._client.closed(failed, event).result
+        return (await self._client.ask(event, event_input)).result

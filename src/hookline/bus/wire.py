@@ -24,7 +24,6 @@ from hookline.protocol.results import (
     HookExecutionResult,
     ProcessedHookResult,
     Stage,
-    fail_closed_output,
     process_common_hook_output_fields,
 )
 from hookline.protocol.values import encode, same_json
@@ -232,32 +231,6 @@ def _read_verdict(
     return structs.replace(result, aggregated=strict_result)
 
 
-def has_verdict(response: HookExecutionResponse) -> bool:
-    """Whether a valid response decides anything, if only by a failure policy."""
-    if response["success"] or _decides(response):
-        return True
-    return "output" in response and response["output"]["finalOutput"] is not None
-
-
-def _decides(response: HookExecutionResponse) -> bool:
-    verdict: dict[str, Any] = {**response.get("processed", {})}
-    return any(verdict.get(name) for name in ("blocked", "shouldStop", "ask"))
-
-
-def closed_response(
-    response: HookExecutionResponse, event: HookEventName, reason: str
-) -> HookExecutionResponse:
-    """The same with the closed form of its event, as far as that has one."""
-    wire = fail_closed_output(event, reason)
-    if not wire:
-        return response
-    output, _ = read_output(wire, event)
-    aggregated = AggregatedHookResult(
-        success=False, final_output=output, all_outputs=[output]
-    )
-    return add_result(response, process_common_hook_output_fields(aggregated, event))
-
-
 def encode_response(response: HookExecutionResponse, limit: int) -> bytes:
     """Encode a response into at most ``limit`` bytes, keeping a block or a stop.
 
@@ -286,8 +259,8 @@ def encode_response(response: HookExecutionResponse, limit: int) -> bytes:
         final = HookOutput(hook_specific_output={"withholdResult": True})
         aggregated = AggregatedHookResult(success=False, final_output=final)
         failed = add_result(failed, ProcessedHookResult(aggregated=aggregated))
-    if withholds or _decides(response):
-        verdict: Any = {**response["processed"]}
+    verdict: Any = {**response.get("processed", {})}
+    if withholds or any(verdict.get(k) for k in ("blocked", "shouldStop", "ask")):
         for name, text in verdict.items():
             if isinstance(text, str) and len(text) > _LONGEST_TEXT:
                 verdict[name] = f"{text[:_LONGEST_TEXT]} ... (truncated)"
