@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,7 @@ from hookline.errors import HooklineError, SettingsError, install_command
 from hookline.hosts.host_files import Scope
 from hookline.hosts.install.changes import Change, apply, read_inside, require_unchanged
 from hookline.hosts.install.json_edit import text_of
-from hookline.hosts.install.status import Installed, find_installed
+from hookline.hosts.install.status import find_installed
 from hookline.recipes.catalog import (
     STARTER,
     STARTER_RULE,
@@ -72,7 +73,7 @@ def run(options: Options) -> int:
     # Settings that cannot be changed are an error before anything is written.
     change, merged = _planned(folder, recipes)
     adapted = {*merged.hooks.get(Presence.ADAPTED, ())}
-    recipes = [one for one in recipes if not adapted.intersection(one.hook_names)]
+    recipes = [r for r in recipes if not adapted.intersection(r.hook_names)]
     files = _missing_files(folder, recipes)
     if options.dry_run:
         _show(change, merged)
@@ -88,15 +89,14 @@ def run(options: Options) -> int:
 def _project_dir(cwd: str) -> str:
     """The project that applies here already, else a new one in this directory."""
     workspace = find_workspace(cwd)
-    found = workspace.project_dir
-    if found is None or found == workspace.folder:
+    project = workspace.project_dir
+    if project is None or project == workspace.folder:
         return cwd
-    if not is_within(found, workspace.root):
+    if not is_within(project, workspace.root):
         return cwd  # a trusted project around the repository is another one
-    print(f"using the project {found}: it applies in this directory")
-    hint = "for a project of its own here, make the directory .hookline first"
-    print(f"{hint}\n")
-    return found
+    print(f"using the project {project}: it applies in this directory")
+    print("for a project of its own here, make the directory .hookline first\n")
+    return project
 
 
 def _planned(folder: Path, recipes: list[Recipe]) -> tuple[Change, Merged]:
@@ -121,23 +121,29 @@ def _missing_files(folder: Path, recipes: list[Recipe]) -> dict[Path, str]:
     for recipe in dict.fromkeys(recipes):
         for file in recipe.files:
             path, text = folder / "hooks" / file.name, file.read_text("utf-8")
-            if path.is_symlink() or path.exists():
-                _report(_KEPT, path, _difference(path, text))
-            else:
+            if not os.path.lexists(path):
                 missing[path] = text
+                continue
+            with file_errors(path):
+                is_same = path.is_file() and path.read_bytes() == text.encode()
+            _report(_KEPT, path, "" if is_same else ": it differs from the recipe's")
     return missing
-
-
-def _difference(path: Path, text: str) -> str:
-    with file_errors(path):
-        is_same = path.is_file() and path.read_bytes() == text.encode()
-    return "" if is_same else ": it differs from the recipe's"
 
 
 def _write_all(files: dict[Path, str], change: Change, merged: Merged) -> None:
     """Write the files of the recipes, then the settings that name them."""
     for path, text in files.items():
-        _write(path, text)
+        with file_errors(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with file_errors(path):
+            try:
+                # "x" refuses existing files and links.
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+            except FileExistsError as error:
+                problem = "written in the meantime: try again"
+                raise HooklineError(f"{path}: {problem}") from error
+        _report(_NEW, path)
     if change.is_needed:
         apply([change])
     if change.before is None:
@@ -172,46 +178,24 @@ def _report(done: str, path: Path | str, more: str = "") -> None:
     print(f"{paint(done, style)}{' ' * (7 - len(done))}{printable(f'{path}{more}')}")
 
 
-def _write(path: Path, text: str) -> None:
-    with file_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with file_errors(path):
-        try:
-            # "x" refuses existing files and links.
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError as error:
-            raise HooklineError(
-                f"{path}: written in the meantime: try again"
-            ) from error
-    _report(_NEW, path)
-
-
 def _print_next_steps(recipes: list[Recipe], cwd: str, *, changed: bool) -> None:
     where = "" if cwd == "." else f" --cwd {shlex.quote(cwd)}"
     folder = shlex.quote(str(Path(cwd, PROJECT_FOLDER)))
+    record = record_path(str(Path(cwd).resolve()))
+    is_approved = record is not None and Path(record).exists()
+    again = " again: until then they block" if changed and is_approved else ""
     print("\nnext:")
-    if any(one.when for one in recipes) and find_spec("cel_expr_python") is None:
+    if any(recipe.when for recipe in recipes) and find_spec("cel_expr_python") is None:
         install = install_command("rules", "cel-expr-python")
         print(f"  {install}   # the engine of rules, which is missing")
     print(f"  hookline test {folder}   # run the tests of the hooks")
-    again = " again: until then they block" if changed and _was_approved(cwd) else ""
     print(f"  hookline trust{where}   # review and approve the hooks{again}")
-    for one in _outdated(cwd):
-        own = " --user" if one.scope is Scope.USER else ""
-        print(f"  hookline install {one.host}{own}{where}   # again: it misses events")
+    hooks = HookRegistry(Config.load(cwd).settings).all_hooks()
+    for installed in find_installed(find_workspace(cwd), hooks):
+        if installed.missing:
+            user = " --user" if installed.scope is Scope.USER else ""
+            command = f"hookline install {installed.host}{user}{where}"
+            print(f"  {command}   # again: it misses events")
     if {STARTER, STARTER_RULE} & set(recipes):
         tool = """--tool write_file --tool-input '{"file_path": ".env"}'"""
         print(f"  hookline fire BeforeTool{where} {tool}")
-
-
-def _outdated(cwd: str) -> list[Installed]:
-    """The coding agents that do not ask about an event that has hooks now."""
-    hooks = HookRegistry(Config.load(cwd).settings).all_hooks()
-    installed = find_installed(find_workspace(cwd), hooks)
-    return [one for one in installed if one.missing]
-
-
-def _was_approved(cwd: str) -> bool:
-    record = record_path(str(Path(cwd).resolve()))
-    return record is not None and Path(record).exists()

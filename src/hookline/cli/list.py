@@ -57,29 +57,22 @@ def run(options: Options) -> None:
 
 
 def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
-    from hookline.hosts.install.status import Installed, find_installed
+    from hookline.hosts.install.status import find_installed
     from hookline.hosts.registry import HOSTS
 
     from .install import shown_path
 
-    def state(one: Installed) -> str:
-        found = [item for item in one.findings if item.severity is not Severity.HINT]
-        if found:
-            return "'hookline check' has findings"
-        return HOSTS[one.host].files.approval or "yes"
-
-    installed = find_installed(find_workspace(folder), hooks)
-    if installed:
+    rows = []
+    for agent in find_installed(find_workspace(folder), hooks):
+        works = HOSTS[agent.host].files.approval or "yes"
+        if any(finding.severity is not Severity.HINT for finding in agent.findings):
+            works = "'hookline check' has findings"
+        file, events = shown_path(agent.files[0]), ", ".join(agent.events)
+        cells = (agent.host, agent.scope, file, events, works)
+        rows.append([one_line(cell) for cell in cells])
+    if rows:
         print()
-        headings = ("agent", "settings", "file", "events", "works")
-        rows = [
-            [
-                *(one.host, one.scope, shown_path(one.files[0])),
-                *(", ".join(one.events), state(one)),
-            ]
-            for one in installed
-        ]
-        print_table(headings, [[one_line(cell) for cell in row] for row in rows])
+        print_table(("agent", "settings", "file", "events", "works"), rows)
 
 
 def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
