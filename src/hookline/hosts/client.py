@@ -43,8 +43,6 @@ _RIGHTS = (b"Uid", b"Gid", b"Groups", b"NoNewPrivs", b"Seccomp", b"Cap")
 _NAMESPACES = ("mnt", "user", "pid", "net")
 _LONGEST_S = 86_400.0
 _PRIME = (1 << 61) - 1
-_PATH_BYTES = 100
-"""A socket's name has to fit into 108 bytes."""
 LOG = "errors.log"
 """Of all helpers, in the folder of their sockets."""
 
@@ -64,10 +62,7 @@ class Place:
         self.lock = f"{self.socket}.lock"
 
     def address(self) -> str:
-        """The path of the socket, in a form that is short enough."""
-        path = f"{self.folder}/{self.socket}"
-        if len(os.fsencode(path)) <= _PATH_BYTES:
-            return path
+        """The path of the socket, in a form that fits into an address."""
         return f"/proc/self/fd/{self.fd}/{self.socket}"
 
     def clear(self) -> None:

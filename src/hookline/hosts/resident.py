@@ -21,16 +21,13 @@ import json
 import os
 import select
 import signal
-import socket
 import stat
 import time
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NoReturn
-
-from msgspec import Struct
+from typing import Any, NoReturn
 
 from hookline._internal.log import silent_log
 from hookline.execute.watchdog import watcher
@@ -55,7 +52,7 @@ MOST_HELPERS = 8
 """Of one user: a new one ends those that have not been asked for longest."""
 _LOOK_S = 5.0
 """How often an idle helper looks whether it is still wanted."""
-_MOST_CLIENTS = 128
+_BUFFER_BYTES = 1 << 20
 _MAX_SURROUNDINGS = 8 << 20
 _MAX_WORDS = 64 << 10
 _READ_S = 2.0
@@ -76,44 +73,38 @@ class Helper:
     """Accepts clients and answers them."""
 
     def __init__(self, place: Place, files: LoadedFiles) -> None:
-        self._place, self._own, self._files = place, place.surroundings, files
-        self._loop = asyncio.get_running_loop()
+        self._place, self._files = place, files
         self._bridge = Bridge(one_shot=False)
-        self._clients: set[asyncio.Task[None]] = set()
-        self._retired = asyncio.Event()
+        self._clients: set[asyncio.Task[Any]] = set()
+        self._wake = asyncio.Event()
         self._used = time.monotonic()
         self._rights = rights("self")
-        with suppress(FileNotFoundError):
-            os.unlink(place.socket, dir_fd=place.fd)
-        self._listener = socket.socket(socket.AF_UNIX)
-        mask = os.umask(0o177)
-        self._listener.bind(place.address())
-        os.umask(mask)
-        self._listener.listen(256)
-        self._listener.setblocking(False)
-        self._socket_id = self._socket_on_disk()
 
-    async def run(self) -> None:
+    async def run(self, lock: int) -> None:
         """Answer until the helper is not wanted any more."""
-        loop = self._loop
-        loop.set_exception_handler(
-            lambda _, context: log(self._place.fd, repr(context))
+        loop, place = asyncio.get_running_loop(), self._place
+        loop.set_exception_handler(lambda _, context: log(place.fd, repr(context)))
+        mask = os.umask(0o177)
+        self._server = await asyncio.start_unix_server(
+            self._serve, place.address(), backlog=256, limit=_BUFFER_BYTES
         )
+        os.umask(mask)
+        self._socket_id = self._socket_on_disk()
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._bridge.look_again)
-        loop.add_reader(self._listener, self._accept)
-        while not self._retired.is_set():
+        _end_oldest(place.fd)
+        while self._server.is_serving() or self._clients:
+            self._wake.clear()
             signal.alarm(_HANG_S)  # the kernel ends a helper that does not come back
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await self._retired.wait()
             is_idle = not self._clients and time.monotonic() - self._used >= IDLE_S
             if is_idle or self._socket_on_disk() != self._socket_id:
                 self._retire()
-        while self._clients:
-            signal.alarm(_HANG_S)
-            await asyncio.wait(self._clients, timeout=_LOOK_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._wake.wait()
         await self._bridge.close()
 
     def _socket_on_disk(self) -> tuple[int, int] | None:
@@ -126,13 +117,11 @@ class Helper:
 
     def _retire(self) -> None:
         """Take no more clients; those that are here get their answers."""
-        if self._retired.is_set():
-            return
-        self._retired.set()
-        if self._socket_on_disk() == self._socket_id:
-            self._place.clear()
-        self._loop.remove_reader(self._listener)
-        self._listener.close()
+        if self._server.is_serving():
+            if self._socket_on_disk() == self._socket_id:
+                self._place.clear()
+            self._server.close()
+            self._wake.set()
 
     def _stop(self) -> None:
         """End now; clients answer by themselves."""
@@ -140,88 +129,51 @@ class Helper:
         for task in self._clients:
             task.cancel()
 
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except BlockingIOError:
-            return
-        except OSError:  # no descriptor is left
-            self._retire()
-            return
-        if len(self._clients) >= _MOST_CLIENTS or not self._is_ours(connection):
-            connection.close()
-            return
-        connection.setblocking(False)
-        task = self._loop.create_task(self._serve(connection))
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # this runs in one
         self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
-
-    def _is_ours(self, connection: socket.socket) -> bool:
-        """Whether a client may do no less than the hooks that would run here."""
-        with suppress(OSError):
-            pid, uid = peer(connection)
-            return uid == os.getuid() and rights(str(pid)) == self._rights
-        return False
-
-    async def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            async with asyncio.timeout(_READ_S):
-                sent = await self._read(connection, _MAX_SURROUNDINGS)
-            if sent != self._own:
-                return
-            if not self._is_current():
-                self._retire()
-                return
-            self._used = time.monotonic()
-            os.utime(self._place.socket, dir_fd=self._place.fd)
-            await self._loop.sock_sendall(connection, ACCEPTED)
-            words = await self._read(connection, _MAX_WORDS)
-            event = await self._read(connection, MAX_EVENT_BYTES)
-            answer = await self._answer(connection, words, event)
-            if self._bridge.is_full:
-                self._retire()
-            if answer is not None:
-                async with asyncio.timeout(_SEND_S):
-                    await self._loop.sock_sendall(connection, answer)
-
-    def _is_current(self) -> bool:
-        """Whether an event gets the answer that the client itself would give."""
         try:
-            is_same = surroundings() == self._own
-        except OSError:
-            return False
-        has_socket = self._socket_on_disk() == self._socket_id
-        return is_same and has_socket and not self._files.have_changed()
-
-    async def _read(self, connection: socket.socket, longest: int) -> bytes:
-        """Read a text, which comes after its length."""
-        length = int.from_bytes(await self._receive(connection, LENGTH_BYTES))
-        if length > longest:
-            raise ConnectionResetError
-        return bytes(await self._receive(connection, length))
-
-    async def _receive(self, connection: socket.socket, length: int) -> bytearray:
-        data = bytearray(length)
-        unread = memoryview(data)
-        while unread:
-            count = await self._loop.sock_recv_into(connection, unread)
-            if not count:
-                raise ConnectionResetError
-            unread = unread[count:]
-        return data
+            # Cancelled by ``_stop``: the client answers by itself.
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                await self._answer(reader, writer)
+            writer.close()
+            with suppress(OSError):
+                async with asyncio.timeout(_SEND_S):
+                    await writer.wait_closed()
+        finally:
+            writer.transport.abort()
+            self._clients.discard(task)
+            self._wake.set()
 
     async def _answer(
-        self, connection: socket.socket, words: bytes, event: bytes
-    ) -> bytes | None:
-        """The answer for one event; None if the client has gone away meanwhile."""
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer one client; to write nothing is to refuse it."""
+        pid, uid = peer(writer.get_extra_info("socket"))
+        # A client may do no less than the hooks that would run here.
+        if uid != os.getuid() or rights(str(pid)) != self._rights:
+            return
+        async with asyncio.timeout(_READ_S):
+            if await _read(reader, _MAX_SURROUNDINGS) != self._place.surroundings:
+                return
+        if not self._is_current():
+            self._retire()
+            return
+        self._used = time.monotonic()
+        os.utime(self._place.socket, dir_fd=self._place.fd)
+        writer.write(ACCEPTED)
+        words = os.fsdecode(await _read(reader, _MAX_WORDS)).split("\0")
+        event = await _read(reader, MAX_EVENT_BYTES)
         started_ns = time.time_ns()
-        host, name, deadline = map(os.fsdecode, words.split(b"\0"))
-        deadline_ms = int(deadline) if deadline.isdecimal() else None
-        work = self._loop.create_task(
-            self._bridge.answer(host, name or None, event, deadline_ms)
+        deadline_ms = int(words[2]) if words[2].isdecimal() else None
+        work = asyncio.ensure_future(
+            self._bridge.answer(words[0], words[1] or None, event, deadline_ms)
         )
         # A client sends nothing more: what can be read is its end.
-        end = self._loop.create_task(self._loop.sock_recv(connection, 1))
+        end = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -229,12 +181,42 @@ class Helper:
             end.cancel()
             await asyncio.wait({work, end})
             self._files.add_modules(started_ns)
-        if work.cancelled():
-            return None
-        reply = work.result()
-        parts = reply.stdout, reply.stderr
-        lengths = (len(part).to_bytes(LENGTH_BYTES) for part in parts)
-        return b"".join((bytes([reply.status]), *lengths, *parts))
+        if not work.cancelled():
+            reply = work.result()
+            lengths = len(reply.stdout), len(reply.stderr)
+            writer.write(bytes([reply.status]))
+            writer.write(b"".join(each.to_bytes(LENGTH_BYTES) for each in lengths))
+            writer.write(reply.stdout + reply.stderr)
+        if self._bridge.is_full:
+            self._retire()
+
+    def _is_current(self) -> bool:
+        """Whether an event gets the answer that the client itself would give."""
+        has_socket = self._socket_on_disk() == self._socket_id
+        is_same = surroundings() == self._place.surroundings
+        return has_socket and is_same and not self._files.have_changed()
+
+
+async def _read(reader: asyncio.StreamReader, longest: int) -> bytes:
+    """Read bytes, which come after their length."""
+    length = int.from_bytes(await reader.readexactly(LENGTH_BYTES))
+    if length > longest:
+        raise ConnectionResetError
+    return await reader.readexactly(length)
+
+
+def _end_oldest(folder_fd: int) -> None:
+    """Leave few helpers: one ends when it does not find its socket any more."""
+    helpers = []
+    for name in os.listdir(folder_fd):
+        with suppress(OSError):
+            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            if stat.S_ISSOCK(status.st_mode):
+                helpers.append((status.st_mtime_ns, name))
+    for _, name in sorted(helpers)[:-MOST_HELPERS]:
+        for file in (name, f"{name}.lock"):
+            with suppress(OSError):
+                os.unlink(file, dir_fd=folder_fd)
 
 
 class LoadedFiles:
@@ -322,7 +304,8 @@ def _be_helper(place: Place, lock: int, failsafe: Failsafe) -> NoReturn:
             files.add(path, failsafe.began_ns)
         with silent_log():  # what a person should know is in the replies
             # Not asyncio.run, which waits for threads: hooks may hang in them.
-            asyncio.new_event_loop().run_until_complete(_run(place, lock, files))
+            helper = Helper(place, files)
+            asyncio.new_event_loop().run_until_complete(helper.run(lock))
         watcher.kill_all()
         watcher.stop()
     # The process ends here, whatever happens.
@@ -330,24 +313,6 @@ def _be_helper(place: Place, lock: int, failsafe: Failsafe) -> NoReturn:
         log(place.fd, traceback.format_exc())
     finally:
         os._exit(0)
-
-
-async def _run(place: Place, lock: int, files: LoadedFiles) -> None:
-    helper = Helper(place, files)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, b"%d\n" % os.getpid(), 0)
-    used = []
-    for name in os.listdir(place.fd):  # noqa: PTH208 - by descriptor
-        with suppress(OSError):
-            status = os.stat(name, dir_fd=place.fd, follow_symlinks=False)
-            if stat.S_ISSOCK(status.st_mode):
-                used.append((status.st_mtime_ns, name))
-    for _, name in sorted(used)[:-MOST_HELPERS]:
-        # Its helper ends when it looks for it; a dead one has left it behind.
-        for file in (name, f"{name}.lock"):
-            with suppress(OSError):
-                os.unlink(file, dir_fd=place.fd)
-    await helper.run()
 
 
 def log(folder_fd: int, text: str) -> None:
@@ -374,16 +339,8 @@ def log(folder_fd: int, text: str) -> None:
             os.close(fd)
 
 
-class Running(Struct, frozen=True):
-    """A helper that takes clients."""
-
-    pid: int
-    since: float
-    log: str
-
-
-def running() -> Iterator[Running]:
-    """The helpers of this user."""
+def running() -> Iterator[tuple[int, float]]:
+    """The process ids of this user's helpers, and since when they run."""
     try:
         folder_fd = private_folder(folder())
     except OSError:
@@ -397,18 +354,17 @@ def running() -> Iterator[Running]:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:  # held, so there is a helper
-                    since = os.fstat(lock).st_mtime
-                    yield Running(int(os.read(lock, 32)), since, f"{folder()}/{LOG}")
+                    yield int(os.read(lock, 32)), os.fstat(lock).st_mtime
                 finally:
                     os.close(lock)
     finally:
         os.close(folder_fd)
 
 
-def stop(helper: Running) -> None:
+def stop(pid: int) -> None:
     """End a helper and what it runs."""
     with suppress(ProcessLookupError):
-        process = os.pidfd_open(helper.pid)
+        process = os.pidfd_open(pid)
         try:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 signal.pidfd_send_signal(process, number)
