@@ -20,7 +20,6 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import HooklineError, SettingsError
-from hookline.hosts.failsafe import BEFORE_TOOL
 from hookline.hosts.host import Host, HostFiles, Layout
 from hookline.hosts.host_files import (
     MARK,
@@ -197,7 +196,7 @@ class Installer:
         by_name = {event.name: event for event in events}
         for call in self.calls():
             event = by_name.get(call.event)
-            is_closed = call.closed and call.event in BEFORE_TOOL
+            is_closed = call.closed and _is_before_tool(self.host, call.event)
             waits_ms = call.timeout * self.files.unit_ms if call.waits(0) else 0
             by_name[call.event] = BridgedEvent(
                 call.event,
@@ -222,7 +221,7 @@ class Installer:
             if before is not None and MARK.encode() not in before:
                 hint = "rename it"
                 if layout is Layout.SCRIPT:
-                    hint = "Cline takes another ending too, such as .bash: rename yours"
+                    hint = "rename yours, with another ending such as .bash"
                 raise HooklineError(f"{path} is not from 'hookline install': {hint}")
             if layout is Layout.SCRIPT:
                 return _script(host, events[0], program, file)
@@ -306,6 +305,10 @@ def _require_strict(content: bytes, path: str) -> None:
         raise SettingsError(f"{problem}, {hint}", path) from error
 
 
+def _is_before_tool(host: Host, name: str) -> bool:
+    return host.events.get(name) is HookEventName.BeforeTool
+
+
 def bridge_command(
     program: tuple[str, ...], host: Host, event: BridgedEvent, file: str = ""
 ) -> str:
@@ -317,7 +320,7 @@ def bridge_command(
     files = host.files
     names = [event.name] if files.names_event else []
     command = shlex.join([*program, "bridge", host.name, *names])
-    if files.denies_failures and event.name not in BEFORE_TOOL:
+    if files.denies_failures and not _is_before_tool(host, event.name):
         # A program that is gone must not reject every answer for ever.
         return f"sh -c {shlex.quote(f'{command} || exit 1')}"
     if not event.closed or files.closed or files.layout is Layout.PLUGIN:
@@ -337,7 +340,7 @@ def _script(
     line = f"exec {command}"
     if event.closed:
         # Cline reads no exit status: without an answer this is one.
-        answer = json.dumps({"cancel": True, "errorMessage": f"{NO_ANSWER} {file}"})
+        answer = host.refuse(f"{NO_ANSWER} {file}").stdout.decode().rstrip()
         line = f"answer=$({command}) || answer={shlex.quote(answer)}\n"
         line += "printf '%s\\n' \"$answer\""
     return f"#!/bin/sh\n# {MARK}.\n{line}\n"
