@@ -130,7 +130,7 @@ def _converted(
     source: MigrationSource, file: HookFile, *, has_others: bool
 ) -> Migrated:
     """The hooks of one file; notes name it if there are others."""
-    converted = migrate(source, file.theirs, file.env)
+    converted = migrate(source, file.content, file.env)
     prefix = f"{file.path}: " if has_others else ""
     remarks = [
         *converted.remarks,

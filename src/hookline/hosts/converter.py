@@ -110,9 +110,9 @@ class Converter:
         """Something is converted and works in another way."""
         self._remarks[text] = None
 
-    def convert(self, theirs: Wire) -> Migrated:
+    def convert(self, content: Wire) -> Migrated:
         """Convert the whole of a file."""
-        by_event = theirs.get("hooks", {})
+        by_event = content.get("hooks", {})
         if not isinstance(by_event, dict):
             self.note("hooks: expected an object with a list of groups for each event")
             by_event = {}
@@ -124,32 +124,32 @@ class Converter:
                 self.note(f"{name}: Hookline has no such event")
             elif not isinstance(groups, list):
                 self.note(f"{name}: expected a list of groups")
-            elif ours := [
+            elif converted := [
                 part for group in groups for part in self._group(name, group)
             ]:
-                hooks.setdefault(self.events[name].value, []).extend(ours)
-        is_enabled, disabled = self.switches(theirs, by_event)
+                hooks.setdefault(self.events[name].value, []).extend(converted)
+        is_enabled, disabled = self.switches(content, by_event)
         if not is_enabled:
             self.remark("hooks are turned off there, and so they are here: enableHooks")
         settings: Wire = {"enableHooks": is_enabled, "hooks": hooks}
         if disabled:
             settings["hooksConfig"] = {"disabled": list(dict.fromkeys(disabled))}
-        self.other_settings(theirs)
+        self.other_settings(content)
         return Migrated(settings, tuple(self._notes), tuple(self._remarks))
 
-    def switches(self, theirs: Wire, hooks: Wire) -> tuple[bool, list[str]]:
+    def switches(self, content: Wire, hooks: Wire) -> tuple[bool, list[str]]:
         """Whether hooks are enabled, and which are not; versions keep it elsewhere."""
-        config, tools = (_object(theirs.get(key)) for key in ("hooksConfig", "tools"))
-        switches = [place.get("enableHooks") for place in (theirs, tools)]
+        config, tools = (_object(content.get(key)) for key in ("hooksConfig", "tools"))
+        switches = [place.get("enableHooks") for place in (content, tools)]
         switches += [place.get("enabled") for place in (config, hooks)]
         disabled = _texts(config.get("disabled")) + _texts(hooks.get("disabled"))
         return False not in switches, disabled
 
-    def other_settings(self, theirs: Wire) -> None:
+    def other_settings(self, content: Wire) -> None:
         """Note what lies beside the hooks and matters to them."""
 
     def _group(self, name: str, group: Any) -> Iterator[Wire]:
-        """Our groups for one of theirs: hooks in a row with one matcher share one."""
+        """Our groups for one of the file: hooks in a row with one matcher share one."""
         if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
             self.note(f"{name}: a group without a list of hooks: {f'{group!r:.100}'}")
             return
@@ -163,9 +163,9 @@ class Converter:
             matcher = None
         heads = self.heads(name, matcher)
         hooks = [
-            (head[0], ours if head[1] is None else {**ours, "if": head[1]})
+            (head[0], converted if head[1] is None else {**converted, "if": head[1]})
             for hook in group["hooks"]
-            if (ours := self._hook(name, hook)) is not None
+            if (converted := self._hook(name, hook)) is not None
             for head in self.narrowed(name, hook, heads)
         ]
         beside = {"sequential": group["sequential"]} if "sequential" in group else {}
@@ -183,29 +183,29 @@ class Converter:
 
     def _hook(self, name: str, hook: Any) -> Wire | None:
         kind = hook.get("type") if isinstance(hook, dict) else None
-        ours = self.hook(name, hook) if isinstance(hook, dict) else None
-        if ours is None:
+        converted = self.hook(name, hook) if isinstance(hook, dict) else None
+        if converted is None:
             why = ": only Claude Code can run them" if kind in self.own_types else ""
             self.note(f"{name}: hooks of type {kind!r} are not supported{why}")
             return None
-        subject = ours.get("command", ours.get("url"))
-        if any(bridge_program(ours.get("command"), host) for host in HOSTS):
+        subject = converted.get("command", converted.get("url"))
+        if any(bridge_program(converted.get("command"), host) for host in HOSTS):
             self.note(f"{name}: {subject!r} is Hookline itself")
             return None
         for key in sorted(hook.keys() - {*self.fields, "dialect"}):
             self.note(f"{name}: {key!r} of {subject!r} is not supported")
-        if "command" in ours:
-            ours["command"] = self._with_variables(name, ours["command"])
-            env = {**_object(ours.get("env")), **self._env}
-            ours |= {"env": env} if env else {}
-        return ours
+        if "command" in converted:
+            converted["command"] = self._with_variables(name, converted["command"])
+            env = {**_object(converted.get("env")), **self._env}
+            converted |= {"env": env} if env else {}
+        return converted
 
     def hook(self, name: str, hook: Wire) -> Wire | None:
-        """Our hook for one of theirs; None where there is none like it."""
+        """Our hook for one of the file; None where there is none like it."""
         if hook.get("type") != "command" or not isinstance(hook.get("command"), str):
             return None
-        ours = {key: hook[key] for key in self.fields if key in hook}
-        return {**ours, "dialect": self.dialect}
+        converted = {key: hook[key] for key in self.fields if key in hook}
+        return {**converted, "dialect": self.dialect}
 
     def _with_variables(self, name: str, command: str) -> str:
         """The command with the plugin's folder in quotes; note what nobody sets."""
@@ -263,23 +263,23 @@ class ClaudeConverter(Converter):
         "CLAUDE_ENV_FILE": "SessionStart",
     }
 
-    def switches(self, theirs: Wire, hooks: Wire) -> tuple[bool, list[str]]:
+    def switches(self, content: Wire, hooks: Wire) -> tuple[bool, list[str]]:
         """``disableAllHooks``."""
-        return theirs.get("disableAllHooks") is not True, []
+        return content.get("disableAllHooks") is not True, []
 
-    def other_settings(self, theirs: Wire) -> None:
+    def other_settings(self, content: Wire) -> None:
         """Note variables, permissions and plugins."""
-        if names := ", ".join(map(str, _object(theirs.get("env")))):
+        if names := ", ".join(map(str, _object(content.get("env")))):
             self.note(
                 f"env: Claude Code sets {names} for its hooks: export them, or add "
                 "them to 'env' of the hooks"
             )
-        lists = _object(theirs.get("permissions")).values()
+        lists = _object(content.get("permissions")).values()
         count = sum(len(rules) for rules in lists if isinstance(rules, list))
         if count:
             rules = f"{count} rule{'s' * (count > 1)}"
             self.note(f"permissions: {rules}, which only Claude Code applies")
-        if plugins := ", ".join(map(str, _object(theirs.get("enabledPlugins")))):
+        if plugins := ", ".join(map(str, _object(content.get("enabledPlugins")))):
             self.note(
                 f"enabledPlugins: {plugins}: to convert the hooks of a plugin, run "
                 "migrate on its folder"
@@ -353,31 +353,35 @@ class ClaudeConverter(Converter):
         """A command or http hook."""
         kind = hook.get("type")
         if kind == "http" and isinstance(hook.get("url"), str):
-            ours = {"type": "http", "url": hook["url"], **self._headers(name, hook)}
+            converted = {
+                "type": "http",
+                "url": hook["url"],
+                **self._headers(name, hook),
+            }
         elif kind == "command" and isinstance(hook.get("command"), str):
             command, args = hook["command"], hook.get("args")
             if isinstance(args, list):  # it is started there without a shell
                 command = " ".join(_quoted(str(word)) for word in (command, *args))
-            ours = {"type": "command", "command": command}
+            converted = {"type": "command", "command": command}
             if hook.get("shell") == "powershell":
-                ours["shell"] = "pwsh"
+                converted["shell"] = "pwsh"
         else:
             return None
-        ours["dialect"] = self.dialect
+        converted["dialect"] = self.dialect
         timeout = hook.get("timeout")
         if is_number(timeout):
-            ours["timeout"] = round(timeout * 1000)
+            converted["timeout"] = round(timeout * 1000)
         elif timeout is not None:
             self.note(f"{name}: a timeout that is no number: {timeout!r}")
         if hook.get("asyncRewake") is True:
             subject = hook.get("command", hook.get("url"))
             self.note(f"{name}: 'asyncRewake' of {subject!r}: its answer wakes nobody")
         if True in (hook.get("async"), hook.get("asyncRewake")):
-            ours["async"] = True
-        return ours
+            converted["async"] = True
+        return converted
 
     def _headers(self, name: str, hook: Wire) -> Wire:
-        """Headers with our spelling of variables; theirs are empty unless allowed."""
+        """Headers with our spelling of variables; others are empty unless allowed."""
         allowed = _texts(hook.get("allowedEnvVars"))
         used: dict[str, None] = {}
 
@@ -395,8 +399,8 @@ class ClaudeConverter(Converter):
             for key, value in _object(hook.get("headers")).items()
             if isinstance(value, str)
         }
-        ours: Wire = {"headers": headers} if headers else {}
-        return ours | ({"allowedEnv": list(used)} if used else {})
+        converted: Wire = {"headers": headers} if headers else {}
+        return converted | ({"allowedEnv": list(used)} if used else {})
 
 
 def _quoted(word: str) -> str:

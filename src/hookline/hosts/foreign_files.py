@@ -23,10 +23,10 @@ _LONGEST_S = 1000
 """No hook of Claude Code is meant to run longer, and Qwen Code counts milliseconds."""
 
 
-def foreign_file(source: str, path: Path, theirs: Wire | None) -> str | None:
+def foreign_file(source: str, path: Path, content: Wire | None) -> str | None:
     """Why a file cannot be read as the settings of one agent; None if it can.
 
-    ``theirs``: what it says, where it was read.
+    ``content``: what it says, where it was read.
     """
     place = path.absolute().as_posix()
     verb = "is a file of"
@@ -34,8 +34,8 @@ def foreign_file(source: str, path: Path, theirs: Wire | None) -> str | None:
         (name for name in HOSTS if re.search(f"/(?:{HOSTS[name].places})$", place)),
         None,
     )
-    if owner is None and theirs is not None:
-        verb, owner = "looks like one of", _owner_by_content(source, theirs)
+    if owner is None and content is not None:
+        verb, owner = "looks like one of", _owner_by_content(source, content)
         if owner == "qwen" and path.absolute().parent.name == "hooks":
             owner = None  # it has no plugins like Claude Code's
     if owner is None or owner == source:
@@ -57,9 +57,9 @@ def foreign_files(source: str, project: Path) -> Iterator[str]:
             yield problem
 
 
-def _owner_by_content(source: str, theirs: Wire) -> str | None:
+def _owner_by_content(source: str, content: Wire) -> str | None:
     """By keys of hooks, then by the names of events, then by tools and times."""
-    hooks = theirs.get("hooks")
+    hooks = content.get("hooks")
     by_event = hooks if isinstance(hooks, dict) else {}
     groups = [
         (event, group)

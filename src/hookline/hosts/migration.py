@@ -71,17 +71,17 @@ SOURCES = {
 
 
 def migrate(
-    source: MigrationSource, theirs: Wire, env: Mapping[str, str] | None = None
+    source: MigrationSource, content: Wire, env: Mapping[str, str] | None = None
 ) -> Migrated:
     """Convert one settings file; ``env`` is what a plugin's hooks are given."""
-    return source.converter(env or {}).convert(theirs)
+    return source.converter(env or {}).convert(content)
 
 
 class HookFile(Struct, frozen=True):
     """One file with hooks of another agent."""
 
     path: Path
-    theirs: Wire
+    content: Wire
     env: dict[str, str] = {}
     """What the hooks of a plugin are given."""
     problem: str = ""
@@ -101,7 +101,7 @@ def has_hooks(source: MigrationSource, folder: Path) -> bool:
 def find_hooks(source: MigrationSource, path: Path) -> list[HookFile]:
     """Read what a path means: a file, a project, a folder of settings or a plugin."""
     files = [
-        replace(file, problem=foreign_file(source.name, file.path, file.theirs) or "")
+        replace(file, problem=foreign_file(source.name, file.path, file.content) or "")
         for file in _hook_files(source, path)
     ]
     if not files:
@@ -186,11 +186,11 @@ def _uses_data_folder(root: Path) -> bool:
     return False
 
 
-def _with_hooks(theirs: Wire) -> Wire:
+def _with_hooks(content: Wire) -> Wire:
     """Hooks under the key ``hooks``, as in settings; some files have only events."""
-    if "hooks" in theirs:
-        return theirs
-    return {"hooks": {k: v for k, v in theirs.items() if k not in _MANIFEST_PARTS}}
+    if "hooks" in content:
+        return content
+    return {"hooks": {k: v for k, v in content.items() if k not in _MANIFEST_PARTS}}
 
 
 def unread_hooks(source: MigrationSource, folder: Path) -> list[str]:
