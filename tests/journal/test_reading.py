@@ -1,4 +1,4 @@
-"""A journal of any size is searched and counted within a time budget.
+"""A journal of any size is searched within a time budget, and counted.
 
 What filters find is in ``tests/pins/page/search.json``, and what damaged rows come to
 in ``damaged.json``; budgets that run out are reached from inside only.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import JournalError
-from hookline.journal.query import EventFilter, JournalReader, percentile, read_journal
-from hookline.journal.recent import (
+from hookline.journal.query import (
     EDGES_MS,
-    newest_failures,
-    newest_figures,
-    newest_folders,
+    EventFilter,
+    JournalReader,
+    percentile,
+    read_journal,
 )
-from hookline.journal.search import EventSearch, search_back
 from hookline.journal.store import open_for_writing
 from tests.support.commandline import run_command
 from tests.support.journals import NEWEST, change, make_journal, record
@@ -51,80 +51,70 @@ def reader(_journal: Path) -> Iterator[JournalReader]:
         yield reader
 
 
-def test_search_without_time_goes_on_where_it_stopped(reader: JournalReader) -> None:
+def test_search_without_time_goes_on_where_it_stopped(
+    reader: JournalReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each answer makes progress, and together they find everything."""
+    monkeypatch.setattr("hookline.journal.query._SLICE", 300)
     found, answers = [], 0
     before: int | None = EVENTS + 1
     while before is not None:
-        wanted = EventSearch(verdict="stopped")
-        page = search_back(reader, wanted, before=before, limit=5, budget_s=0)
+        page = reader.search(EventFilter(verdict="stopped"), before, 5, 0)
         assert page.complete == (page.next is None)
         if page.next is not None:
             assert page.next < before
-            at = NEWEST - EVENTS + page.next
-            assert page.searched_to == {"id": page.next, "at": at}
+            assert page.searched_to == NEWEST - EVENTS + page.next
         before = page.next
-        found += [row.id for row in page.events]
+        found += [event.entry.id for event in page.events]
         answers += 1
     assert found == [10]
     assert answers > 1
 
 
-def test_all_runs_are_counted_where_time_allows(reader: JournalReader) -> None:
-    groups, reach = newest_figures(
-        reader, lambda run: [run["name"], "all"], budget_s=60
-    )
-    assert {key: group.runs for key, group in groups.items()} == {
-        **{f"hook-{n}": 400 for n in range(5)},
-        "all": EVENTS,
-    }
-    assert (reach.runs, reach.complete) == (EVENTS, True)
-    assert reach.since == NEWEST - EVENTS + 1
-    figures = groups["all"]
-    counts = (figures.blocks, figures.would_block, figures.failures)
-    assert (*counts, figures.timeouts, figures.rechecks) == (500, 400, 200, 100, 250)
-    assert (figures.p50_ms, figures.p95_ms, figures.max_ms) == (100.0, 190.0, 10_000.0)
-    assert (figures.last_event, figures.last_at) == (EVENTS, NEWEST)
-    buckets = dict(zip(EDGES_MS, figures.histogram, strict=False))
-    assert sum(figures.histogram) == EVENTS
+def test_times_are_found_where_ids_are_in_another_order(reader: JournalReader) -> None:
+    """Processes that record at once write their events a little late."""
+    moment = NEWEST - EVENTS + 7
+    wanted = EventFilter(since=moment, until=moment)
+    found = reader.search(wanted, None, 5, 60)
+    assert [event.entry.id for event in found.events] == [7]
+    for since, until in ((NEWEST + 1, None), (None, NEWEST - EVENTS)):
+        wanted = EventFilter(since=since, until=until)
+        assert reader.search(wanted, None, 5, 60).events == []
+
+
+def test_runs_are_counted_by_hook_and_place(reader: JournalReader) -> None:
+    runs = list(reader.runs(ALL).values())
+    figures = {key.name for key in reader.runs(ALL)}
+    assert figures == {f"hook-{n}" for n in range(5)}
+    all_runs = runs[0]
+    for others in runs[1:]:
+        all_runs.add(others)
+    counted = all_runs.figures()
+    names = ("runs", "blocks", "would_block", "failures", "timeouts", "rechecks")
+    assert [counted[name] for name in names] == [EVENTS, 500, 400, 200, 100, 250]
+    times = [counted[name] for name in ("p50_ms", "p95_ms", "max_ms")]
+    assert times == [100.0, 190.0, 10_000.0]
+    assert (all_runs.last_event, all_runs.last_at) == (EVENTS, NEWEST)
+    buckets = dict(zip(EDGES_MS, counted["histogram"], strict=False))
+    assert sum(counted["histogram"]) == EVENTS
     assert (buckets[EDGES_MS[0]], buckets[10_000.0]) == (1, 1)  # up to, and with, 0.1
     assert sum(count for end, count in buckets.items() if end <= 100.0) == 1000
+    newest = reader.runs(ALL, 10).values()
+    assert sum(len(runs.durations) for runs in newest) == 10
 
 
-def test_figures_end_with_the_time_and_the_number_of_runs(
-    reader: JournalReader,
-) -> None:
-    groups, reach = newest_figures(reader, lambda _: ["all"], budget_s=0)
-    assert 0 < reach.runs < EVENTS
-    assert (groups["all"].runs, reach.complete) == (reach.runs, False)
-    assert reach.since == NEWEST - reach.runs + 1
-    assert groups["all"].last_event == EVENTS
-    _, reach = newest_figures(reader, lambda _: ["all"], max_runs=10, budget_s=60)
-    assert (reach.runs, reach.complete) == (10, False)
-
-
-def test_last_failures_come_newest_first_and_end_with_the_time(
-    reader: JournalReader,
-) -> None:
-    found, reach = newest_failures(
-        reader, "hook-0", lambda _: True, limit=3, budget_s=60
-    )
-    assert [(run["event_id"], run["stderr"]) for run in found] == [
+def test_last_failures_come_newest_first(reader: JournalReader) -> None:
+    failures = islice(reader.failures("hook-0"), 3)
+    assert [(run["event_id"], run["stderr"]) for run in failures] == [
         (number, f"said {number}") for number in (2000, 1990, 1980)
     ]
-    assert not reach.complete
-    found, reach = newest_failures(
-        reader, "hook-1", lambda _: True, limit=3, budget_s=0
-    )
-    assert (found, reach.complete) == ([], False)
-    assert 0 < reach.runs < EVENTS // 5
 
 
 def test_folders_of_the_newest_events_start_with_the_last_one(
     reader: JournalReader,
 ) -> None:
-    assert newest_folders(reader) == ["/shop/2", "/shop/1", "/shop/0"]
-    assert newest_folders(reader, events=1) == ["/shop/2"]
+    assert reader.folders() == ["/shop/2", "/shop/1", "/shop/0"]
+    assert reader.folders(events=1) == ["/shop/2"]
 
 
 @pytest.mark.parametrize(
@@ -163,9 +153,9 @@ async def test_events_are_found_by_folder_also_through_links(tmp_path: Path) -> 
         await record(project, journal, "BeforeTool", {"tool_name": "t"})
         change(journal, "UPDATE events SET cwd = ? WHERE id = ?", cwd, number)
     with read_journal(str(journal)) as reader:
-        wanted = EventFilter(folder=str(project.resolve()))
+        wanted = EventFilter(project=str(project.resolve()))
         assert [entry.cwd for entry in reader.newest(wanted, None)] == here
-        assert len(list(reader.newest(EventFilter(folder="/"), None))) == 5
+        assert len(list(reader.newest(EventFilter(project="/"), None))) == 5
         unknown = ["", ".", "a/b", "/a\0b"]
         assert [reader.project_of(cwd) for cwd in unknown] == unknown
 
@@ -190,9 +180,7 @@ def test_a_reader_keeps_no_transaction_open(tmp_path: Path) -> None:
     path = str(make_journal(tmp_path / "wal.sqlite", 100))
 
     def newest(reader: JournalReader) -> str | None:
-        wanted = EventSearch()
-        found = search_back(reader, wanted, before=None, limit=1, budget_s=60)
-        return found.events[0].reason
+        return reader.search(ALL, None, 1, 60).events[0].entry.reason
 
     with read_journal(path) as reader:
         newest(reader)

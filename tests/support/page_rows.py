@@ -27,7 +27,7 @@ from tests.support.journals import make_journal
 
 PORT, TOKEN = 4711, "the-token"
 _TIMES = {"at", "since", "oldest", "newest", "until", "last_at", "started", "ended"}
-_TIMES |= {"rate", "left_s"}
+_TIMES |= {"searched_to"}
 _SET_BY_PEOPLE = {"timeout_ms", "cooldown_ms"}
 _SIZES = {"bytes", "input_bytes"}
 """They hold the path of a folder."""

@@ -70,7 +70,7 @@ def find_scope(
 ) -> Scope:
     """Leave out other projects; ``here``: unless ``--everywhere`` is given."""
     own = only_wanted_projects(wanted, options, here=here)
-    if own.folder is None:
+    if own.project is None:
         return Scope(own)
     return Scope(own, reader.count(wanted) - reader.count(own))
 
@@ -81,7 +81,7 @@ def only_wanted_projects(
     """Add the folder of this project; ``here``: unless ``--everywhere`` is given."""
     if options.everywhere or not (options.here or here):
         return wanted
-    return structs.replace(wanted, folder=project_around(options.cwd))
+    return structs.replace(wanted, project=project_around(options.cwd))
 
 
 def names_no_file(options: Options) -> bool:
@@ -91,9 +91,9 @@ def names_no_file(options: Options) -> bool:
 
 def print_nothing(what: str, scope: Scope, options: Options) -> None:
     """Say that nothing is found, where it was looked for, and what records events."""
-    folder = scope.wanted.folder
+    folder = scope.wanted.project
     where = "" if folder is None else f" in {one_line(folder)}"
-    if scope.wanted == EventFilter(folder=folder):
+    if scope.wanted == EventFilter(project=folder):
         hint = _how_to_record(load_config(options))
         note(f"hookline: no {what} is recorded{where} yet: {hint}", options)
     else:

@@ -149,8 +149,8 @@ def _follow(options: Options, wanted: query.EventFilter) -> None:
         _wait_for(path, options)
         here = journal.names_no_file(options)
         wanted = journal.only_wanted_projects(wanted, options, here=here)
-        if wanted.folder is not None:
-            only = f"only events in {one_line(wanted.folder)} are shown"
+        if wanted.project is not None:
+            only = f"only events in {one_line(wanted.project)} are shown"
             note(f"hookline: {only}: --everywhere shows all", options)
         while True:
             with query.read_journal(path) as reader:

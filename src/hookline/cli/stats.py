@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from hookline.journal.query import HookFigures
+from hookline.journal.query import EventFilter, JournalReader, Runs
 
 from . import journal
 from .common import Options, Parser, log_to_stderr
@@ -47,6 +47,9 @@ The numbers come from the journal: see 'hookline log --help'."""
 
 _BAR = 24
 
+Figures = dict[str, Any]
+"""The runs of one hook in one project, as ``--json`` has them."""
+
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
@@ -60,16 +63,16 @@ def run(options: Options) -> None:
     """Print the numbers."""
     log_to_stderr()
     wanted = journal.event_filter(options)
-    figures: list[HookFigures] = []
+    figures: list[Figures] = []
     span, scope = None, journal.Scope(wanted)
     with journal.open_journal(options) as reader:
         if reader is not None:
             here = journal.names_no_file(options)
             scope = journal.find_scope(reader, wanted, options, here=here)
-            figures = reader.figures(scope.wanted)
+            figures = _figures(reader, scope.wanted)
             span = reader.span(scope.wanted)
     if options.json:
-        print_json([_as_json(hook) for hook in figures])
+        print_json(figures)
     elif figures:
         _print_figures(figures)
         _print_span(span, figures)
@@ -78,44 +81,67 @@ def run(options: Options) -> None:
     journal.print_elsewhere(scope.elsewhere, options)
 
 
-def _as_json(hook: HookFigures) -> dict[str, object]:
-    found: dict[str, object] = msgspec.to_builtins(hook)
-    return {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()}
+def _figures(reader: JournalReader, wanted: EventFilter) -> list[Figures]:
+    """The runs of each hook in each project, the most frequent first."""
+    hooks: dict[tuple[str, str, str], Runs] = {}
+    for key, runs in reader.runs(wanted).items():
+        hook = key.name, key.source, reader.project_of(key.cwd)
+        if hook in hooks:
+            hooks[hook].add(runs)
+        else:
+            hooks[hook] = runs
+    figures: list[Figures] = []
+    for (name, source, project), runs in hooks.items():
+        numbers = runs.figures()
+        del numbers["histogram"]
+        figures.append(
+            {
+                "name": name,
+                "source": source,
+                **{key: round(number, 3) for key, number in numbers.items()},
+                "mode": runs.mode,
+                "project": project,
+            }
+        )
+    figures.sort(key=lambda f: (-f["runs"], f["name"], f["source"], f["project"]))
+    return figures
 
 
 class _Column(Struct, frozen=True):
     """One column of the table."""
 
     heading: str
-    text: Callable[[HookFigures], str]
+    text: Callable[[Figures], str]
     is_number: bool = True
 
 
 def _count(heading: str, field: str) -> _Column:
-    return _Column(heading, lambda hook: f"{getattr(hook, field):,}")
+    return _Column(heading, lambda hook: f"{hook[field]:,}")
 
 
 def _time(heading: str, field: str) -> _Column:
-    return _Column(heading, lambda hook: format_duration(getattr(hook, field)))
+    return _Column(heading, lambda hook: format_duration(hook[field]))
 
 
-def _project(hook: HookFigures) -> str:
-    return short_path(hook.project)
+def _project(hook: Figures) -> str:
+    return short_path(hook["project"])
 
 
-def _columns(figures: list[HookFigures]) -> Iterator[_Column]:
+def _columns(figures: list[Figures]) -> Iterator[_Column]:
     """The columns that say something about these hooks."""
 
     def any_of(*fields: str) -> bool:
-        return any(getattr(hook, field) for hook in figures for field in fields)
+        return any(hook[field] for hook in figures for field in fields)
 
-    yield _Column("hook", lambda hook: one_line(hook.name), is_number=False)
-    yield _Column("source", lambda hook: one_line(hook.source), is_number=False)
-    if len({hook.project for hook in figures}) > 1:
+    yield _Column("hook", lambda hook: one_line(hook["name"]), is_number=False)
+    yield _Column("source", lambda hook: one_line(hook["source"]), is_number=False)
+    if len({hook["project"] for hook in figures}) > 1:
         yield _Column("project", _project, is_number=False)
-    observed = any_of("would_block") or any(hook.mode == "observe" for hook in figures)
+    observed = any_of("would_block") or any(
+        hook["mode"] == "observe" for hook in figures
+    )
     if observed:
-        yield _Column("mode", lambda hook: hook.mode, is_number=False)
+        yield _Column("mode", lambda hook: hook["mode"], is_number=False)
     yield _count("runs", "runs")
     yield _count("blocks", "blocks")
     if observed:
@@ -131,8 +157,8 @@ def _columns(figures: list[HookFigures]) -> Iterator[_Column]:
         yield _time(f"{name:>8}", f"{name}_ms")
 
 
-def _print_figures(figures: list[HookFigures]) -> None:
-    longest = max(hook.p99_ms for hook in figures)
+def _print_figures(figures: list[Figures]) -> None:
+    longest = max(hook["p99_ms"] for hook in figures)
     columns = list(_columns(figures))
     table = [[column.heading for column in columns]]
     table += [[column.text(hook) for column in columns] for hook in figures]
@@ -143,22 +169,20 @@ def _print_figures(figures: list[HookFigures]) -> None:
     print_table(table[0], table[1:], right)
 
 
-def _print_span(
-    span: tuple[int, float, float] | None, figures: list[HookFigures]
-) -> None:
+def _print_span(span: tuple[int, float, float] | None, figures: list[Figures]) -> None:
     if span is None:
         return
     events, first, last = span
     times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
-    projects = {hook.project for hook in figures}
+    projects = {hook["project"] for hook in figures}
     several = len(projects) > 1
     where = f"{len(projects)} projects" if several else _project(figures[0])
     print(f"{plural(events, 'event')} {times} in {where}")
 
 
-def _bar(hook: HookFigures, longest: float) -> str:
-    times = (hook.p50_ms, hook.p95_ms, hook.p99_ms)
+def _bar(hook: Figures, longest: float) -> str:
+    times = (hook["p50_ms"], hook["p95_ms"], hook["p99_ms"])
     ends = [round(time / longest * _BAR) if longest else 0 for time in times]
     _, solid, shaded, light = accumulate(ends, max, initial=1)
     bar = "█" * solid + "▓" * (shaded - solid) + "░" * (light - shaded)
-    return paint(bar, "red" if hook.failures else "blue")
+    return paint(bar, "red" if hook["failures"] else "blue")

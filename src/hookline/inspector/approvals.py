@@ -19,7 +19,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.errors import HooklineError, JournalError
-from hookline.journal.recent import newest_folders
 from hookline.settings.places import find_workspace, record_problem
 from hookline.trust.gate import trusts_all
 from hookline.trust.records import Manifest, all_approvals
@@ -93,7 +92,7 @@ def _projects_of_events(desk: Desk) -> Iterator[str]:
     """The projects in whose folders the newest events happened."""
     try:
         with desk.read() as reader:
-            folders = newest_folders(reader)
+            folders = reader.folders()
     except JournalError:
         return  # the other views tell about it
     for folder in folders[:MAX_FOLDERS]:

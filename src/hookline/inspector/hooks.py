@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from sqlite3 import Row
+from copy import deepcopy
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -19,15 +20,13 @@ from starlette.routing import BaseRoute, Route
 from hookline.engine.breaker import CircuitBreaker
 from hookline.errors import JournalError
 from hookline.execute.rule import scope_of
-from hookline.journal.query import FullEntry
-from hookline.journal.recent import (
+from hookline.journal.query import (
     EDGES_MS,
-    MAX_NAME,
-    MAX_TEXT,
-    Reach,
-    RunFigures,
-    newest_failures,
-    newest_figures,
+    MAX_RUNS,
+    EventFilter,
+    FullEntry,
+    RunKey,
+    Runs,
 )
 from hookline.journal.redact import Masker
 from hookline.plan import HookCall, RegisteredHook
@@ -46,6 +45,8 @@ MAX_RECORDED = 200
 MAX_FAILURES = 20
 MAX_HOOKS = 2_000
 MAX_PROBLEMS = 50
+MAX_TEXT = 4_000
+"""Of what a hook wrote: the event has all of it."""
 _MAX_NAME = 300
 
 
@@ -74,30 +75,39 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
     """Everything the view shows at first."""
     config = desk.config
     listed = configured_hooks(config)
-    figures, reach, problem = _figures(desk, Owners(config, listed))
+    owners, runs, problem = Owners(config, listed), {}, None
+    try:
+        with desk.read() as reader:
+            runs = reader.runs(EventFilter(), MAX_RUNS)
+            by_owner = _by_owner(runs, owners)
+            figures = {key: _figures(runs) for key, runs in by_owner.items()}
+    except JournalError as error:  # it must not hide the hooks
+        figures, problem = {}, str(error)
     breaker = CircuitBreaker(config.working_dir)
     problems = [*map(str, config.settings.errors), *config.settings.warnings]
-    found = [(k, its) for k, its in figures.items() if isinstance(k, Recorded)]
-    found.sort(key=lambda one: -one[1].runs)
-    owners = Counter(one.identity for one in listed)
+    recorded = [(key, of) for key, of in figures.items() if isinstance(key, Recorded)]
+    recorded.sort(key=lambda pair: -pair[1]["runs"])
+    namesakes = Counter(one.identity for one in listed)
+    of_runs = sum(len(runs.durations) for runs in runs.values())
     return {
         "hooks": [
             _facts(one, breaker)
             | {
-                "figures": _shown_figures(figures.get(one.key)),
-                "namesakes": owners[one.identity] - 1,
+                "figures": figures.get(one.key),
+                "namesakes": namesakes[one.identity] - 1,
             }
             for one in listed[:MAX_HOOKS]
         ],
         "hooks_left_off": max(0, len(listed) - MAX_HOOKS),
         "recorded": [
-            _recorded_facts(one) | {"figures": _shown_figures(its)}
-            for one, its in found[:MAX_RECORDED]
+            # The name is also what its failures are looked up by.
+            msgspec.to_builtins(hook)
+            | {"label": _cut(hook.name, _MAX_NAME), "figures": of_hook}
+            for hook, of_hook in recorded[:MAX_RECORDED]
         ],
-        "recorded_left_off": max(0, len(found) - MAX_RECORDED),
-        "of_runs": reach.runs,
-        "since": reach.since,
-        "complete": reach.complete,
+        "recorded_left_off": max(0, len(recorded) - MAX_RECORDED),
+        "of_runs": of_runs,
+        "complete": of_runs < MAX_RUNS,
         "journal_problem": problem,
         "cwd": config.working_dir,
         "switched_off": not config.settings.hooks_enabled,
@@ -106,23 +116,23 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
     }
 
 
-def _figures(
-    desk: Desk, owners: Owners
-) -> tuple[dict[Hashable, RunFigures], Reach, str | None]:
-    """The figures; a journal that cannot be read must not hide the hooks."""
-    try:
-        with desk.read() as reader:
-            return *newest_figures(reader, owners.of), None
-    except JournalError as error:
-        return {}, Reach(), str(error)
+def _by_owner(runs_by_key: dict[RunKey, Runs], owners: Owners) -> dict[Hashable, Runs]:
+    by_owner: dict[Hashable, Runs] = {}
+    for key, runs in runs_by_key.items():
+        for owner in owners.of(key):
+            if owner in by_owner:
+                by_owner[owner].add(runs)
+            else:
+                by_owner[owner] = deepcopy(runs)  # several may own it
+    return by_owner
 
 
-def _shown_figures(figures: RunFigures | None) -> dict[str, Any] | None:
-    if figures is None:
-        return None
-    found: dict[str, Any] = msgspec.to_builtins(figures)
-    counts = zip([*EDGES_MS, None], figures.histogram, strict=True)
-    return found | {"histogram": [{"le": le, "count": count} for le, count in counts]}
+def _figures(runs: Runs) -> dict[str, Any]:
+    figures = runs.figures()
+    counts = zip([*EDGES_MS, None], figures["histogram"], strict=True)
+    histogram = [{"le": edge, "count": count} for edge, count in counts]
+    newest = {"last_at": runs.last_at, "last_event": runs.last_event}
+    return {**figures, "histogram": histogram, **newest}
 
 
 def _facts(listed: ListedHook, breaker: CircuitBreaker) -> dict[str, Any]:
@@ -181,12 +191,6 @@ def _breaker(hook: RegisteredHook, breaker: CircuitBreaker) -> dict[str, Any]:
     }
 
 
-def _recorded_facts(one: Recorded) -> dict[str, Any]:
-    facts: dict[str, Any] = msgspec.to_builtins(one)
-    # The name is also what its failures are looked up by.
-    return facts | {"label": _cut(one.name, _MAX_NAME)}
-
-
 def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
     """The last failures of a configured hook by its key, or of recorded ones."""
     listed = configured_hooks(desk.config)
@@ -194,12 +198,11 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
     name = _found(listed, key).hook.name if key else wanted.get("name")
     if not name:
         raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
-    if not key and len(name) >= MAX_NAME:
-        raise HTTPException(400, "its name is too long to search the journal for it")
-    same = {k: wanted[k] for k in ("source", "event", "type", "cwd") if wanted.get(k)}
+    names = RunKey.__struct_fields__
+    same = {k: wanted[k] for k in names if k != "name" and wanted.get(k)}
 
-    def is_wanted(run: Row) -> bool:
-        found = owners.of(run)
+    def is_wanted(run: dict[str, Any]) -> bool:
+        found = owners.of(RunKey(*(run[field] for field in names)))
         if key:
             return key in found
         kinds = [one.kind for one in found if isinstance(one, Recorded)]
@@ -208,24 +211,20 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
         return all(run[k] == value for k, value in same.items())
 
     with desk.read() as reader:
-        found, reach = newest_failures(reader, name, is_wanted, limit=MAX_FAILURES)
-    return {
-        "failures": [_shown_failure(run) for run in found],
-        "most": MAX_FAILURES,
-        "of_runs": reach.runs,
-        "since": reach.since,
-        "complete": reach.complete,
-    }
+        newest = islice(reader.failures(name), MAX_RUNS)
+        failures = [*islice(filter(is_wanted, newest), MAX_FAILURES)]
+    return {"failures": [_shown_failure(run) for run in failures], "most": MAX_FAILURES}
 
 
 def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
     same = ("event_id", "at", "event", "target", "session", "cwd", "exit_code")
+    error, stderr = (str(run[name] or "") for name in ("error", "stderr"))
     return {
         **{name: run[name] for name in (*same, "duration_ms")},
         "cause": _cause(run),
-        "error": run["error"],
-        "stderr": run["stderr"],
-        "stderr_is_longer": (run["stderr_bytes"] or 0) > len(run["stderr"].encode()),
+        "error": error[:MAX_TEXT],
+        "stderr": stderr[:MAX_TEXT],
+        "stderr_is_longer": len(stderr) > MAX_TEXT,
         "recheck": bool(run["recheck"]),
         "masked": bool(run["output_masked"]),
         "cut": bool(run["output_cut"] or run["truncated"]),
@@ -234,7 +233,7 @@ def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
 
 def _cause(run: dict[str, Any]) -> str:
     """What the journal tells of why it failed."""
-    if run["error"].startswith("skipped:"):
+    if str(run["error"]).startswith("skipped:"):
         return "skipped"
     if run["timed_out"]:
         return "timed out"
@@ -284,8 +283,7 @@ def _call(event: HookEventName, full: FullEntry) -> HookCall:
 
 
 def _is_of(run: dict[str, Any], listed: ListedHook) -> bool:
-    name = run["name"][:MAX_NAME]
-    return (name, run["source"], run["type"]) == listed.identity[1:]
+    return (run["name"], run["source"], run["type"]) == listed.identity[1:]
 
 
 _OUTCOMES = {

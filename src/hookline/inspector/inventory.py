@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from hashlib import sha256
-from sqlite3 import Row
 from threading import Lock
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from msgspec import Struct
 from hookline.config import Config
 from hookline.engine.explain import disabled_where, switched_off
 from hookline.engine.registry import HookRegistry
-from hookline.journal.recent import MAX_NAME
+from hookline.journal.query import RunKey
 from hookline.plan import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.model import HookSource
@@ -36,10 +35,10 @@ class ListedHook(Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What the journal says of its runs; long names are cut as there."""
+        """What the journal says of its runs."""
         hook = self.hook
-        name, kind = hook.name[:MAX_NAME], hook.config.type.value
-        return (hook.event.value, name, hook.source.value, kind)
+        source, kind = hook.source.value, hook.config.type.value
+        return (hook.event.value, hook.name, source, kind)
 
 
 class Recorded(Struct, frozen=True):
@@ -90,18 +89,11 @@ class Owners:
         self._listed: dict[tuple[str, str, str, str], list[ListedHook]] = {}
         for one in listed:
             self._listed.setdefault(one.identity, []).append(one)
-        self._known: dict[tuple[str, ...], list[Hashable]] = {}
         self._folders: dict[str, str] = {}
 
-    def of(self, run: Row) -> list[Hashable]:
+    def of(self, run: RunKey) -> list[Hashable]:
         """The keys of configured hooks, or one ``Recorded``."""
-        identity = (run["event"], run["name"], run["source"], run["type"])
-        place = (*identity, run["cwd"])
-        if place not in self._known:
-            self._known[place] = self._find(identity, run["cwd"])
-        return self._known[place]
-
-    def _find(self, identity: tuple[str, str, str, str], cwd: str) -> list[Hashable]:
+        identity, cwd = (run.event, run.name, run.source, run.type), run.cwd
         folder = self._resolved(cwd)
         found = [one for one in self._listed.get(identity, ()) if _ran_in(one, folder)]
         if found:

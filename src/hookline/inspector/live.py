@@ -14,7 +14,6 @@ import time
 from msgspec import Struct
 
 from hookline.errors import JournalError
-from hookline.journal.search import newest_id
 from hookline.journal.store import identity
 
 from .desk import Desk
@@ -84,7 +83,7 @@ def _look(desk: Desk) -> JournalState:
         if file is None:
             return JournalState()
         with desk.read() as reader:
-            return JournalState(file, newest_id(reader))
+            return JournalState(file, reader.last_id())
     except (JournalError, OSError):
         return JournalState()
 

@@ -70,7 +70,7 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             tool=self.tool or None,
             hook=self.hook or None,
             session=self.session or None,
-            folder=None if self.everywhere else project_around(cwd),
+            project=None if self.everywhere else project_around(cwd),
         )
 
     def config(self, desk: Desk) -> Config:
@@ -130,7 +130,7 @@ def _replay(desk: Desk, request: ReplayRequest) -> Wire:
     words = ["hookline", "replay", *request.options(desk)]
     with desk.read() as reader:
         kinds = reader.kinds(wanted)
-        everywhere = reader.count(structs.replace(wanted, folder=None))
+        everywhere = reader.count(structs.replace(wanted, project=None))
         found = _Found()
         asyncio.run(found.search(reader, wanted, Decider(config)))
     events = sum(kind.count for kind in kinds)

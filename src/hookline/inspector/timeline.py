@@ -16,14 +16,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.errors import JournalError
-from hookline.journal.counts import FacetCounts, count_events, count_values
-from hookline.journal.search import (
+from hookline.journal.query import (
     VERDICTS,
-    EventRow,
-    EventSearch,
+    EventFilter,
     Found,
-    search_after,
-    search_back,
+    JournalReader,
+    ListedEntry,
 )
 
 from .answers import event_stream, number_of, reply, server_event
@@ -39,6 +37,12 @@ _MOST_BROWSER_STREAMS = 4
 _WAKE_S = 0.05
 _KEEP_ALIVE_S = 15.0
 _FACET_EVENTS = 10_000
+_FACETS = ("projects", "sessions", "events", "tools", "hooks", "verdicts")
+_LONGEST_TEXT = 1_000
+_FILTERS = (
+    *("event", "tool", "hook", "session", "project", "verdict", "text"),
+    *("since", "until"),
+)
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
@@ -50,8 +54,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return reply(await desk.in_thread(_overview, desk))
 
     async def events(request: Request) -> Response:
-        found = await desk.in_thread(_search, desk, request)
-        return reply({**asdict(found), "events": [asdict(one) for one in found.events]})
+        return reply(await desk.in_thread(_search, desk, request))
 
     async def facets(_: Request) -> Response:
         return reply(await desk.in_thread(_facets, desk))
@@ -87,54 +90,65 @@ def _overview(desk: Desk) -> dict[str, Any]:
 
 
 def _journal(desk: Desk) -> dict[str, Any]:
-    """The journal in figures; ``about``: the number of events is an estimate."""
-    found: dict[str, Any] = {
+    """The journal in figures."""
+    facts: dict[str, Any] = {
         "path": None,
         "exists": False,
         "recording": bool(desk.config.settings.global_options.journal),
-        **dict.fromkeys(("events", "about", "oldest", "newest", "error")),
+        **dict.fromkeys(("events", "oldest", "newest", "error")),
     }
     try:
-        found["path"] = desk.journal
+        facts["path"] = desk.journal
         if not os.path.lexists(desk.journal):
-            return found | {"events": 0}
-        found["exists"] = True
+            return facts | {"events": 0}
+        facts["exists"] = True
         with desk.read() as reader:
-            found |= count_events(reader)
+            span = reader.span(EventFilter()) or (0, None, None)
+            facts |= dict(zip(("events", "oldest", "newest"), span, strict=True))
     except JournalError as error:
-        found["error"] = str(error)
-    return found
+        facts["error"] = str(error)
+    return facts
 
 
-def _search(desk: Desk, request: Request) -> Found:
+def _search(desk: Desk, request: Request) -> dict[str, Any]:
     wanted, before = _wanted(request), number_of(request, "before")
-    limit = number_of(request, "limit", _LIMIT) or _LIMIT
+    limit = min(number_of(request, "limit", _LIMIT) or _LIMIT, _LARGEST_LIMIT)
     if not os.path.lexists(desk.journal):
-        return Found(events=[], next=None, searched_to=None, complete=True)
+        return asdict(Found(events=[], next=None, searched_to=None, complete=True))
     with desk.read() as reader:
-        return search_back(
-            reader,
-            wanted,
-            before=before,
-            limit=min(limit, _LARGEST_LIMIT),
-            budget_s=_BUDGET_S,
-        )
+        found = reader.search(wanted, before, limit, _BUDGET_S)
+        rows = [_row(event, reader) for event in found.events]
+    return {**asdict(found), "events": rows}
 
 
-def _wanted(request: Request) -> EventSearch:
-    """The filters of the query; those that are empty do not count."""
-    given = {
-        name: text
-        for name in EventSearch.__struct_fields__
-        if (text := request.query_params.get(name, ""))
+def _row(event: ListedEntry, reader: JournalReader) -> dict[str, Any]:
+    """An event as the list shows it; what is too long for that is cut."""
+    entry = event.entry
+    row = asdict(entry) | {
+        "project": reader.project_of(entry.cwd),
+        "would_block": entry.observers is not None,
+        "recheck": entry.rechecked is not None,
+        "tool_use_id": event.tool_use_id,
+        "turn": event.turn,
     }
-    for name, text in given.items():
+    return {
+        name: value[:_LONGEST_TEXT] if isinstance(value, str) else value
+        for name, value in row.items()
+    }
+
+
+def _wanted(request: Request) -> EventFilter:
+    """The filters of the query; those that are empty do not count."""
+    texts = {
+        name: text for name in _FILTERS if (text := request.query_params.get(name, ""))
+    }
+    for name, text in texts.items():
         if len(text) > _LONGEST_FILTER:
             raise HTTPException(400, f"{name} is too long: use less of it")
-    if given.get("verdict", VERDICTS[0]) not in VERDICTS:
+    if texts.get("verdict", VERDICTS[0]) not in VERDICTS:
         raise HTTPException(400, f"unknown verdict: one of {', '.join(VERDICTS)}")
-    times = {name: _time(name, given.pop(name, None)) for name in ("since", "until")}
-    return EventSearch(**given, **times)  # type: ignore[arg-type] # names of filters
+    times = {name: _time(name, texts.pop(name, None)) for name in ("since", "until")}
+    return EventFilter(**texts, **times)  # type: ignore[arg-type] # names of filters
 
 
 def _time(name: str, text: str | None) -> float | None:
@@ -161,7 +175,7 @@ class _EventStream:
     """The events of one page, as they are recorded."""
 
     def __init__(
-        self, desk: Desk, live: Live, wanted: EventSearch, after: int | None
+        self, desk: Desk, live: Live, wanted: EventFilter, after: int | None
     ) -> None:
         self._desk = desk
         self._live = live
@@ -229,9 +243,9 @@ class _EventStream:
         # one: until then the journal would look as if it had lost it.
         self._after = min(max(seen, self._after), state.last_id)
         return [
-            server_event("event", asdict(row), row.id)
+            server_event("event", row, row["id"])
             for row in rows
-            if row.id <= self._after
+            if row["id"] <= self._after
         ]
 
 
@@ -251,18 +265,19 @@ def _settings(desk: Desk) -> dict[str, Any]:
 
 
 def _next_events(
-    desk: Desk, wanted: EventSearch, after: int
-) -> tuple[list[EventRow], int]:
+    desk: Desk, wanted: EventFilter, after: int
+) -> tuple[list[dict[str, Any]], int]:
     with desk.read() as reader:
-        return search_after(reader, wanted, after, _STREAM_BATCH)
+        events, last = reader.search_after(wanted, after, _STREAM_BATCH)
+        return [_row(event, reader) for event in events], last
 
 
 def _facets(desk: Desk) -> dict[str, Any]:
+    """The values to offer for each filter."""
     if not os.path.lexists(desk.journal):
-        return asdict(FacetCounts())
+        return {"of": 0, **dict.fromkeys(_FACETS, ())}
     with desk.read() as reader:
-        found = count_values(reader, _FACET_EVENTS)
-    return {
-        name: value if name == "of" else [{"value": v, "count": n} for v, n in value]
-        for name, value in asdict(found).items()
-    }
+        facets = reader.facets(_FACET_EVENTS)
+    for name in _FACETS:
+        facets[name] = [{"value": v, "count": n} for v, n in facets[name]]
+    return facets

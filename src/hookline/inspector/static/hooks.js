@@ -50,7 +50,7 @@ function summary(answer) {
   if (answer.of_runs === 0) return el("p", { class: "lead" }, `${hooks}.`);
   const which = answer.complete ? "all" : "the newest";
   return el("p", { class: "lead" }, `${hooks}. Figures of ${which} `,
-    `${plural(answer.of_runs, "run")} since `, time(answer.since), ".");
+    `${plural(answer.of_runs, "run")}.`);
 }
 
 function notices(answer) {

@@ -358,7 +358,7 @@ class Timeline {
   }
 
   get reach() {
-    const until = this.searchedTo ? timeText(this.searchedTo.at) : "here";
+    const until = this.searchedTo ? timeText(this.searchedTo) : "here";
     return `Searched back to ${until}.`;
   }
 
