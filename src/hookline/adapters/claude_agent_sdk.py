@@ -191,7 +191,7 @@ class _Conversation:
         return {}
 
     async def _before_tool(self, event: HostEvent, tool_call: ToolCall) -> Wire:
-        questions: list[bool] = []
+        has_asked: list[bool] = []
         calls = await asyncio.gather(
             *(
                 self._turn(event).begin_tool(
@@ -199,7 +199,7 @@ class _Conversation:
                     part,
                     confirm=self._confirm,
                     defer=True,
-                    on_ask=lambda: questions.append(True),
+                    on_ask=lambda: has_asked.append(True),
                 )
                 for name, part in tool_call.parts
             )
@@ -225,12 +225,11 @@ class _Conversation:
             return _with_end(
                 turn, specific(event.name, **deny("\n".join(dict.fromkeys(refusals))))
             )
-        if asked := [call.question for call in calls if call.question is not None]:
-            fields |= {"permissionDecision": "ask"}
-            fields |= {"permissionDecisionReason": "\n".join(dict.fromkeys(asked))}
-        elif questions:
-            fields |= {"permissionDecision": "allow"}
-            fields |= {"permissionDecisionReason": "approved by a person"}
+        reasons = [call.question for call in calls if call.question is not None]
+        if reasons or has_asked:
+            reason = "\n".join(dict.fromkeys(reasons)) or "approved by a person"
+            fields["permissionDecision"] = "ask" if reasons else "allow"
+            fields["permissionDecisionReason"] = reason
         return _with_end(turn, specific(event.name, _additions(calls), **fields))
 
     async def _after_tool(self, event: HostEvent, tool_call: ToolCall) -> Wire:
@@ -254,16 +253,17 @@ class _Conversation:
         if reasons and error is None:
             reason = "\n".join(dict.fromkeys(reasons))
             replaced = claude_replacement(name, event.payload["tool_response"], reason)
-        if any(each.withheld for each in outcomes) and replaced is None:
+        is_withheld = any(each.withheld for each in outcomes)
+        if is_withheld and error is not None:
+            problem = (
+                "Claude Code shows its model the error of %s, which a hook withholds"
+            )
+            logger.warning(problem, name)
+            turn.stop(reasons[0])
+        elif is_withheld and replaced is None:
             # No request may follow with the result, in this turn or a later one.
             turn.stop(f"{name}: {reasons[0]}")
-            if error is not None:
-                logger.warning(
-                    "Claude Code shows its model the error of %s, "
-                    "which a hook withholds",
-                    name,
-                )
-            elif turn is self._main:
+            if turn is self._main:
                 self._closed = turn.stop_reason
         answer = specific(event.name, _additions(outcomes), updatedToolOutput=replaced)
         return _with_end(turn, answer)
@@ -281,10 +281,11 @@ class _Conversation:
 
     def _subagent(self, event: HostEvent) -> HookedTurn:
         kind, name = event.payload.get("agent_type") or "", event.payload["agent_id"]
-        return HookedTurn(self._session, "", self._stop_main, kind, name)
 
-    def _stop_main(self, reason: str) -> None:
-        self._main.stop(reason)
+        def stop(reason: str) -> None:
+            self._main.stop(reason)  # that of a later prompt, if there is one
+
+        return HookedTurn(self._session, "", stop, kind, name)
 
 
 def _additions(results: Sequence[HookedToolCall | ToolOutcome]) -> str:
