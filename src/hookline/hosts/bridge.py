@@ -48,7 +48,6 @@ from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from .host import BadInputError, Host, HostEvent, lost
 from .host_files import deadline_ms, needed_ms
 from .host_verdict import Answer, HostVerdict, Wire, host_verdict
-from .install.calls import is_installed
 from .registry import host_of, real_host
 from .self_protection import refusal
 
@@ -505,6 +504,8 @@ def _calls_by_itself(host: Host, host_event: HostEvent) -> bool:
     """Whether a host that calls through another's file calls us by itself as well."""
     if host.name == "copilot" and "CLAUDECODE" in os.environ:
         return False  # one agent may run the other: then nobody is silent
+    from .install.calls import is_installed
+
     return is_installed(
         host, _folders(host, host_event).start, host.file_event(host_event.name)
     )

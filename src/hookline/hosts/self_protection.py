@@ -34,35 +34,31 @@ from hookline.shell.commands import Command, commands
 
 from .host import Host, Layout
 from .host_files import Scope, file_of, in_home, value_at
-from .install.calls import calls_in_text
 from .registry import HOSTS
 from .tools import Tool, ToolCall, Wire
 
 _PERSONAL = frozenset({"trust", "init", "install", "uninstall"})
 _READING = frozenset({"-h", "--help", "--list", "--dry-run"})
-_PROGRAM = re.compile(
+# Patterns are compiled on first use: most calls need two of them.
+_PROGRAM = (
     r"(-\w*m|(.*/)?)hookline(\.exe|\.cli\.main|\.__main__|/cli/main.py|/__main__.py)?"
     r"([@=<>~\[].*)?"
 )
-_PACKAGE = re.compile(r"hookline(\[.*\])?([=<>~!].*)?")
-_INTERPRETER = re.compile(
-    rf"{programs.PYTHON}|(perl|ruby|node|php|lua|deno|bun|[gmn]?awk)[\d.]*"
-)
-_STARTS = re.compile(
-    r"import|require|subprocess|system|exec|popen|spawn|getline|`", re.IGNORECASE
-)
-_APPROVES = re.compile(r"\b(trust|uninstall|install|init|save_record|HOOKLINE_TRUST)\b")
-_CHANGES = re.compile(
+_PACKAGE = r"hookline(\[.*\])?([=<>~!].*)?"
+_INTERPRETER = rf"{programs.PYTHON}|(perl|ruby|node|php|lua|deno|bun|[gmn]?awk)[\d.]*"
+_STARTS = r"(?i)import|require|subprocess|system|exec|popen|spawn|getline|`"
+_APPROVES = r"\b(trust|uninstall|install|init|save_record|HOOKLINE_TRUST)\b"
+_CHANGES = (
     r"write|dump|unlink|remove|rename|replace|rmtree|truncate|copy|move"
     r"|,\s*(mode\s*=\s*)?[rb]?['\"][wax+]|(^|\s)-\w*i|>\s*['\"]"
 )
-_PERSONAL_LINE = re.compile(
+_PERSONAL_LINE = (
     r"(!\s*)?\bhookline\s+(?:trust|init|install|uninstall)\b(?!\s+(?:--help|-h))"
 )
 _LINE_RUNNERS = frozenset({"expect", "socat", "screen", "parallel", "alias", "make"})
 _FED = programs.SHELLS | {"at", "batch", "crontab", "expect", "screen"}
 """They run the lines that they are given on their standard input."""
-_TRUSTS_ALL = re.compile(r"HOOKLINE_TRUST\+?=.")
+_TRUSTS_ALL = r"HOOKLINE_TRUST\+?=."
 _SETTERS = frozenset({"", "export", "declare", "typeset", "readonly", "setenv"})
 _CAN_WRITE = {"yq", "prettier", "biome", "black", "ruff", "sort", "uniq", "xxd"}
 _READERS = (
@@ -83,7 +79,7 @@ _SWITCHES = (
 _LISTS = (("hooksConfig", "disabled"), ("hooks", "disabled"))
 _VARIABLES = ("HOOKLINE_TRUST", "QWEN_CODE_SAFE_MODE", "QWEN_CODE_SIMPLE")
 """What a hook or its agent would obey, where settings put it into the environment."""
-_SWITCH = re.compile(r"disableAllHooks|[hH]ooksConfig|[hH]ooks\b|HooksOnly")
+_SWITCH = r"disableAllHooks|[hH]ooksConfig|[hH]ooks\b|HooksOnly"
 _MOST_FOLDERS = 8
 _FOLDER_KEYS = ("workdir", "working_dir", "directory", "dir_path", "cwd")
 """Where tools of some hosts run a command."""
@@ -110,6 +106,8 @@ class _AgentFile(Struct, frozen=True):
 
 def _agent_file(host: Host, path: str, text: str | None = None) -> _AgentFile:
     """An agent's file with this text, or as it is; raises ``HooklineError``."""
+    from .install.calls import calls_in_text  # few calls touch such files
+
     text = decode_text(read_bytes(path), path) if text is None else text
     calls = calls_in_text(host, text, path)
     if host.files.layout in {Layout.SCRIPT, Layout.PLUGIN}:
@@ -239,11 +237,11 @@ class _Guards:
             if _is_personal(command, line):
                 return f"{' '.join(command.words)[:200]!r} is for a person"
             set_here = command.args if command.name in _SETTERS else []
-            if any(map(_TRUSTS_ALL.match, (*command.assigned, *set_here))):
+            if any(re.match(_TRUSTS_ALL, x) for x in (*command.assigned, *set_here)):
                 return "HOOKLINE_TRUST approves every project"
             for path in self._touched(command, folders):
                 texts = (line, _source_text(command, folders, path))
-                if not self.paths[path] or any(map(_SWITCH.search, texts)):
+                if not self.paths[path] or any(re.search(_SWITCH, x) for x in texts):
                     program = command.name or "a redirection"
                     return f"{path} would be changed by {program!r}"
             fed = command.input_text if command.name in _FED else ""
@@ -300,9 +298,11 @@ class _Guards:
         if name == "patch" or (name == "git" and {"apply", "am"}.intersection(args)):
             patch = command.input_text + _source_text(command, folders)
             return [*words, *_mentioned(patch, self.paths)], ()
-        if _INTERPRETER.fullmatch(name):
+        if re.fullmatch(_INTERPRETER, name):
             code = " ".join((*args, command.input_text))
-            return (_mentioned(code, self.paths) if _CHANGES.search(code) else ()), ()
+            return (
+                _mentioned(code, self.paths) if re.search(_CHANGES, code) else ()
+            ), ()
         if name == "find":
             patterns = [args[i + 1] for i, x in enumerate(args[:-1]) if x == "-name"]
             names = {part for path in self.paths for part in path.split("/")[-2:]}
@@ -372,20 +372,26 @@ def _content_after(
 def _is_personal(command: Command, line: str) -> bool:
     """Whether a command is one of ours that only a person may run, or may be it."""
     name, text = command.name, " ".join((*command.args, command.input_text))
-    inner_line = _PERSONAL_LINE.search(text)
+    inner_line = re.search(_PERSONAL_LINE, text)
     if inner_line and (inner_line[1] or name in _LINE_RUNNERS):
         return name not in programs.PRINTERS
-    if _INTERPRETER.fullmatch(name):
-        if "hookline" in text and _APPROVES.search(text) and _STARTS.search(text):
+    if re.fullmatch(_INTERPRETER, name):
+        if (
+            "hookline" in text
+            and re.search(_APPROVES, text)
+            and re.search(_STARTS, text)
+        ):
             return True
     elif name in _NO_STARTERS:
         return False
     words = [name, *command.args]
     words += command.input_text.split() if command.appended else []
-    if {"uninstall", "remove"} & {*words} and any(map(_PACKAGE.fullmatch, words[2:])):
+    if {"uninstall", "remove"} & {*words} and any(
+        re.fullmatch(_PACKAGE, word) for word in words[2:]
+    ):
         return True
     for place, word in enumerate(words):
-        if _PROGRAM.fullmatch(word):
+        if re.fullmatch(_PROGRAM, word):
             subcommand, *options = (*words[place + 1 :], "")
             is_read = _only_reads(command, subcommand, options)
             if subcommand in _PERSONAL and not is_read:
