@@ -76,6 +76,7 @@ class AnthropicTranslator(SdkTranslator):
     call_reasons = ("tool_use",)
     settings = _SETTINGS
     chunk_type = "an event of anthropic"
+    assembled = staticmethod(assemble_anthropic)
 
     def _entry(self, raw: Any, place: str) -> Entry:
         role, content = text_at(raw, "role", place), get(raw, "content")
@@ -134,9 +135,6 @@ class AnthropicTranslator(SdkTranslator):
         tool_config = tool_config_parts(hook_tool_config)
         names = tool_config.allowed_function_names or ()
         return tool_config.mode == "ANY" and len(names) == 1
-
-    def _assembled(self, chunks: list[Any]) -> Any:
-        return assemble_anthropic(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
         kind, name = string_of(get(tool, "type")), string_of(get(tool, "name"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -90,6 +90,8 @@ class SdkTranslator(HookTranslator):
     request_type: str
     response_type: str
     chunk_type: str
+    assembled: Callable[[list[Any]], Any]
+    """Makes the whole response of chunks; may raise any error of a wrong type."""
     response_fields: tuple[str, ...]
     """Fields that tell a response from other dicts; an object has the first."""
     messages_field = "messages"
@@ -229,27 +231,20 @@ class SdkTranslator(HookTranslator):
         """Assemble the whole response from the chunks of a stream."""
         try:
             with unknown_values_allowed():
-                return self._assembled(self._checked_chunks(chunks))
+                checked = list(chunks)
+                for at, chunk in enumerate(checked):
+                    if not self._is_chunk(chunk):
+                        raise unexpected(f"chunks[{at}]", self.chunk_type, chunk)
+                if not checked:
+                    raise TranslationError("chunks: expected at least one, got none")
+                return self.assembled(checked)
         except _UNREADABLE as error:
             # Without its text, which may quote the answer.
             name = type(error).__name__
             raise TranslationError(f"chunks: cannot be assembled: {name}") from error
 
-    def _checked_chunks(self, chunks: Iterable[Any]) -> list[Any]:
-        checked = list(chunks)
-        for at, chunk in enumerate(checked):
-            if not self._is_chunk(chunk):
-                raise unexpected(f"chunks[{at}]", self.chunk_type, chunk)
-        if not checked:
-            raise TranslationError("chunks: expected at least one, got none")
-        return checked
-
     def _is_chunk(self, chunk: Any) -> bool:
         return is_record(chunk)
-
-    @abstractmethod
-    def _assembled(self, chunks: list[Any]) -> Any:
-        """Assemble the whole response; any error of a wrong type may be raised."""
 
     def api_for(self, request: Any) -> SdkTranslator:
         """Choose the API that a request belongs to; this one if it is unreadable."""

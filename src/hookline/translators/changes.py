@@ -115,13 +115,15 @@ def align(old: Messages, new: Messages) -> list[int | None]:
         blocks = [(i + head, j + head, n) for i, j, n in matcher.get_matching_blocks()]
     i = j = head
     for block_i, block_j, size in blocks:
+        # Among very many messages only those close to each other are compared.
         is_small = (block_i - i) * (block_j - j) <= _MAX_SIMILARITIES
         step = max(block_i - i, block_j - j, 1) if is_small else _STRETCH
         for start in range(0, min(block_i - i, block_j - j), step):
-            old_stretch = old[i + start : min(i + start + step, block_i)]
-            new_stretch = new[j + start : min(j + start + step, block_j)]
+            old_at, new_at = i + start, j + start
+            old_stretch = old[old_at : min(old_at + step, block_i)]
+            new_stretch = new[new_at : min(new_at + step, block_j)]
             for at_old, at_new in _similar_pairs(old_stretch, new_stretch):
-                origins[j + start + at_new] = i + start + at_old
+                origins[new_at + at_new] = old_at + at_old
         i, j = block_i + size, block_j + size
         origins[block_j:j] = range(block_i, i)
     return origins

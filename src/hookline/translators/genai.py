@@ -119,6 +119,7 @@ class GenAITranslator(SdkTranslator):
     counts = tuple(map(_spellings, LLMUsage.__struct_fields__))
     tool_choice_fields = _spellings("tool_config")
     chunk_type = "a GenerateContentResponse"
+    assembled = staticmethod(assemble_genai)
 
     def _api_for_request(self, request: Any) -> SdkTranslator:
         as_record(request, "request")
@@ -297,9 +298,6 @@ class GenAITranslator(SdkTranslator):
 
     def _is_chunk(self, chunk: Any) -> bool:
         return isinstance(chunk, genai_types().GenerateContentResponse)
-
-    def _assembled(self, chunks: list[Any]) -> Any:
-        return assemble_genai(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
         if not is_record(tool):

@@ -111,6 +111,7 @@ class OpenAIApi(SdkTranslator):
     nests_names: bool
     """Whether a tool's name is nested within its type."""
     chunk_type = "a chunk or an event of openai"
+    assembled = staticmethod(assemble_openai)
 
     def _config(self, request: Any) -> dict[str, Any]:
         config = super()._config(request)
@@ -154,9 +155,6 @@ class OpenAIApi(SdkTranslator):
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """Whether the API can restrict a call to the names in a hook's tool config."""
         return tool_config_parts(hook_tool_config).mode != "NONE"
-
-    def _assembled(self, chunks: list[Any]) -> Any:
-        return assemble_openai(chunks)
 
     def _names_in(self, tool: Any) -> list[str]:
         functions = map(_kind_and_name, _namespace(tool) or [tool])
@@ -270,20 +268,15 @@ class ResponsesTranslator(OpenAIApi):
         first = first_candidate(candidates)
         messages = filter(_is_message, items(get(base, "output")))
         first_id = get(next(messages, None), "id")
-        changes: dict[str, Any] = {
-            "output": [
-                {
-                    "id": first_id or "msg_hookline",
-                    "type": "message",
-                    "role": "assistant",
-                    "status": "completed",
-                    "content": [
-                        {"type": "output_text", "text": text, "annotations": []}
-                        for text in first.content.parts
-                    ],
-                }
-            ]
-        }
+        message = {
+            "id": first_id or "msg_hookline", "type": "message", "role": "assistant",
+            "status": "completed",
+            "content": [
+                {"type": "output_text", "text": text, "annotations": []}
+                for text in first.content.parts
+            ],
+        }  # fmt: skip
+        changes: dict[str, Any] = {"output": [message]}
         if first.finish_reason == "STOP":
             changes |= {"status": "completed", "incomplete_details": None}
         elif first.finish_reason is not None:
@@ -413,24 +406,15 @@ class OpenAITranslator(OpenAIApi):
     def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        old_choices = items(get(base, "choices"))
         choices: list[dict[str, Any]] = []
-        for candidate, old in zip(
-            candidates, chain(old_choices, repeat(None)), strict=False
-        ):
-            reason = self._own_reason(
-                candidate.finish_reason, get(old, "finish_reason")
-            )
+        old_choices = chain(items(get(base, "choices")), repeat(None))
+        for candidate, old in zip(candidates, old_choices, strict=False):
+            before = get(old, "finish_reason")
+            reason = self._own_reason(candidate.finish_reason, before)
             text = "".join(candidate.content.parts)
             message = {"role": "assistant", "content": text, "refusal": None}
-            choices.append(
-                {
-                    "finish_reason": reason,
-                    "index": candidate.index,
-                    "logprobs": None,
-                    "message": message,
-                }
-            )
+            head = {"finish_reason": reason, "index": candidate.index}
+            choices.append({**head, "logprobs": None, "message": message})
         defaults = {
             "id": "chatcmpl-hookline", "object": "chat.completion", "model": "",
             "created": int(time.time()), "usage": None,

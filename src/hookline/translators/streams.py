@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from hookline.errors import TranslationError
@@ -124,6 +124,7 @@ def _genai_call(pieces: list[Any]) -> Any:
     calls = [piece.function_call for piece in pieces]
     arguments: dict[str, Any] = {}
     texts: dict[str, list[str]] = {}
+    values: list[tuple[str, Any]] = []
     for call in calls:
         arguments |= call.args or {}
         for partial in call.partial_args or []:
@@ -134,9 +135,13 @@ def _genai_call(pieces: list[Any]) -> Any:
             if partial.string_value is not None:
                 texts.setdefault(path, []).append(partial.string_value)
             elif value is not None or partial.null_value is not None:
-                _set_argument(arguments, path, value)
-    for path, text_pieces in texts.items():
-        _set_argument(arguments, path, "".join(text_pieces))
+                values.append((path, value))
+    values += [(path, "".join(text_pieces)) for path, text_pieces in texts.items()]
+    for path, value in values:
+        try:
+            _set_argument(arguments, path, value)
+        except (AttributeError, LookupError, TypeError) as error:
+            logger.warning("streamed argument %.80r is ignored: %s", path, error)
     call = _merged(calls, args=arguments, partial_args=None, will_continue=None)
     text = "".join(piece.text or "" for piece in pieces)
     return _merged(pieces, function_call=call, text=text or None)
@@ -144,34 +149,23 @@ def _genai_call(pieces: list[Any]) -> Any:
 
 def _set_argument(arguments: dict[str, Any], path: str, value: Any) -> None:
     """Set a value at its JSON path."""
+    place: Any = arguments
     steps: list[Any] = [
         int(number[:10]) if number else name or single or double
         for name, number, single, double in _GENAI_STEP.findall(path)[: _MAX_STEPS + 1]
     ]
-    # What each step leads to if nothing is there yet; the last one to the value.
-    targets: list[Any] = [[] if isinstance(step, int) else {} for step in steps[1:]]
-    targets.append(value)
-    place: Any = arguments
-    problem: object = None
     if len(steps) > _MAX_STEPS:
-        steps, problem = [], f"more than {_MAX_STEPS} steps"
-    try:
-        for at, step in enumerate(steps):
-            if isinstance(place, list):
-                gap = step - len(place)
-                if gap > _MAX_GAP:
-                    problem = f"index {step} in an array of {len(place)}"
-                    break
-                place.extend([None] * (gap + 1))
-            if at == len(steps) - 1 or (
-                place[step] is None if isinstance(place, list) else step not in place
-            ):
-                place[step] = targets[at]
-            place = place[step]
-    except (LookupError, TypeError) as error:
-        problem = error
-    if problem is not None:
-        logger.warning("streamed argument %.80r is ignored: %s", path, problem)
+        raise LookupError(f"more than {_MAX_STEPS} steps")
+    for step, following in zip_longest(steps, steps[1:]):
+        if isinstance(place, list):
+            if step - len(place) > _MAX_GAP:
+                raise LookupError(f"index {step} in an array of {len(place)}")
+            place.extend([None] * (step - len(place) + 1))
+        if following is None:
+            place[step] = value
+        elif (place[step] if isinstance(place, list) else place.get(step)) is None:
+            place[step] = [] if isinstance(following, int) else {}
+        place = place[step]
 
 
 # Complete in every chunk that has them; other strings are continued.
