@@ -13,7 +13,9 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar, Protocol
@@ -178,7 +180,7 @@ class ClientRequests:
         if is_judged and (option := api.unseen_option(body)) is not None:
             raise UnseenResponseError(option)
         is_stream = bool(body.get("stream") or stream_options.get("stream"))
-        model_request = ModelRequest(self, api, call, client, is_stream=is_stream)
+        model_request = ModelRequest(self, api, call, client, is_stream)
 
         # With this header the SDK returns the raw response, to be parsed afterwards.
         wants_raw = _wants_raw(cast_to, options, stream_options)
@@ -236,74 +238,67 @@ def _wants_raw(cast_to: Any, options: Any, stream_options: dict[str, Any]) -> bo
     return is_wrapper and not stream_options.get("stream")
 
 
+@dataclass(eq=False)
 class ModelRequest:
     """One model call of a client, with all its retries."""
 
-    def __init__(
-        self,
-        requests: ClientRequests,
-        api: ModelApi,
-        call: HookedModelCall,
-        client: Any,
-        *,
-        is_stream: bool,
-    ) -> None:
-        self._requests = requests
-        self._wait = requests.wait
-        self._api = api
-        self._call = call
-        self._client = client
-        self._is_stream = is_stream
+    requests: ClientRequests
+    api: ModelApi
+    call: HookedModelCall
+    client: Any
+    is_stream: bool
 
     @cached_property
     def reader(self) -> Any:
         """The client as the SDK needs it to read what hooks have written."""
-        reader = object.__new__(type(self._client))
-        vars(reader).update(vars(self._client))
+        reader = object.__new__(type(self.client))
+        vars(reader).update(vars(self.client))
         # That of Bedrock reads frames of its own.
-        reader._make_sse_decoder = self._requests.sse_decoder
+        reader._make_sse_decoder = self.requests.sse_decoder
         return reader
 
     def unsent(self, options: Any) -> Any:
         """The HTTP response in place of the model's."""
-        body, answer = self._call.given, plain(self._call.response)
-        empty = self._api.refusal(body, self._call.reason or "")
+        body, answer = self.call.given, plain(self.call.response)
+        empty = self.api.refusal(body, self.call.reason or "")
         if answer is None:
             answer = empty
         elif isinstance(answer, dict):
             answer = {**answer, "id": empty["id"], "model": empty["model"]}
-        module = http_module(self._client._client)  # noqa: SLF001 - the SDK's name
-        url = self._client._prepare_url(options.url)  # noqa: SLF001 - same
+        module = http_module(self.client._client)  # noqa: SLF001 - the SDK's name
+        url = self.client._prepare_url(options.url)  # noqa: SLF001 - same
         raw = {_RAW_HEADER: options.headers[_RAW_HEADER]}
         request = module.Request("POST", url, headers=raw)
         return _response(module.Response(200, request=request), self._encoded(answer))
 
     async def after_hooks(self, response: Any, target: str) -> Any:
         """The SDK's response with what hooks left of the answer."""
-        has_after_model = self._requests.session.has_hooks(AFTER_MODEL)
-        is_restricted = self._call.allowed_names is not None
-        if not await self._wait.hooks(has_after_model) and not is_restricted:
+        has_after_model = self.requests.session.has_hooks(AFTER_MODEL)
+        is_restricted = self.call.allowed_names is not None
+        if not await self.requests.wait.hooks(has_after_model) and not is_restricted:
             return response
         http = getattr(response, "http_response", response)
         if not hasattr(http, "is_stream_consumed"):
             # A middleware of the client answered with a value of its own.
             if not hasattr(response, "to_dict"):
                 why = "a middleware gave a stream of its own"
-                await self._requests.refuse(target, (AFTER_MODEL,), why)
+                await self.requests.refuse(target, (AFTER_MODEL,), why)
                 return response
-            return (await self._wait.hooks(self._call.finish(response))).response
+            return (await self.requests.wait.hooks(self.call.finish(response))).response
 
         # The SDK reads what it asked for, whatever the service calls it.
         kind = http.headers.get("content-type", "").lower()
-        self._is_stream |= kind.startswith(_EVENT_STREAM)
+        self.is_stream |= kind.startswith(_EVENT_STREAM)
         # What the SDK asked for whole has been read: nobody would listen.
-        can_listen = self._is_stream and not http.is_stream_consumed
-        is_needed = self._requests.hooks.buffering.is_needed
-        if can_listen and not (is_restricted or await self._wait.hooks(is_needed())):
+        can_listen = self.is_stream and not http.is_stream_consumed
+        is_needed = self.requests.hooks.buffering.is_needed
+        if can_listen and not (
+            is_restricted or await self.requests.wait.hooks(is_needed())
+        ):
             tee = _tee_class(http_module(http))
             http.stream = tee(http.stream, partial(self._listen, http))
             return response
-        content = await self._requests.read(http)
+        content = await self.requests.read(http)
         judged = await self._judged(content)
         if judged is content:
             return response
@@ -323,12 +318,16 @@ class ModelRequest:
             # The stream was aborted: no hook has seen what came before.
             return failure.encode()
         whole = self._whole(content, events)
-        outcome = await self._wait.hooks(self._call.finish(whole))
+        outcome = await self.requests.wait.hooks(self.call.finish(whole))
         answer, is_stopped = plain(outcome.response), outcome.stop_reason is not None
         # A run refuses calls of tools that are not allowed, and tells the model.
-        if self._requests.run is None:
+        if self.requests.run is None:
             answer = self._without_calls(answer, is_stopped=is_stopped)
-        if answer is whole and self._is_shown(events, whole):
+        is_same = answer is whole
+        # What hooks could not read either, their policies let pass.
+        with suppress(TranslationError):
+            is_same = is_same and (not events or self.api.is_shown(events, whole))
+        if is_same:
             return readable if events else content
         return self._encoded(answer)
 
@@ -339,67 +338,68 @@ class ModelRequest:
         """
         events: list[Body] = []
         readable: list[str] = []
-        if not self._is_stream:
+        if not self.is_stream:
             return events, content, None
-        decoder = self._client._make_sse_decoder()  # noqa: SLF001 - Bedrock has its own
+        decoder = self.client._make_sse_decoder()  # noqa: SLF001 - Bedrock has its own
         for event in decoder.iter_bytes(iter((content,))):
-            if not self._api.is_read(event):
+            if not self.api.is_read(event):
                 continue
             if event.data.startswith("[DONE]"):
                 readable.append(server_sent(event.data))
                 break
-            body = _object_of(event.data)
-            if (failure := self._api.failure(event, body)) is not None:
+            try:
+                value = json.loads(event.data)
+            except ValueError:
+                value = None
+            body = value if isinstance(value, dict) else None
+            if (failure := self.api.failure(event, body)) is not None:
                 return events, b"", failure
             if body is not None:
                 events.append(body)
                 readable.append(server_sent(event.data, event.event))
+            elif event.data:
+                what = "an event of a stream that is not a JSON object"
+                logger.warning("left out %s", what)
         return events, "".join(readable).encode(), None
 
     def _whole(self, content: bytes, events: list[Body]) -> Any:
         try:
             if not events:
                 return json.loads(content)
-            return dict(plain(self._api.translator.assemble_response(events)))
+            return dict(plain(self.api.translator.assemble_response(events)))
         # The answer may be anything. What is unreadable here the hooks cannot read
         # either, so that one with onError "block" still blocks.
         except Exception as error:  # noqa: BLE001
             logger.warning("cannot read the answer of a model: %s", type(error))
             return content.decode(errors="replace")
 
-    def _is_shown(self, events: list[Body], whole: Any) -> bool:
-        try:
-            return not events or self._api.is_shown(events, whole)
-        except TranslationError:
-            return True  # nor could the hooks read it: their policies let it pass
-
     def _without_calls(self, answer: Any, *, is_stopped: bool) -> Any:
-        allowed = frozenset() if is_stopped else self._call.allowed_names
+        allowed = frozenset() if is_stopped else self.call.allowed_names
         if allowed is None:
             return answer
         if not isinstance(answer, dict):
             # Nobody can tell which tools it calls.
-            return self._api.refusal(self._call.given, "The answer cannot be read")
-        remaining, dropped = self._api.without_calls(answer, allowed)
+            return self.api.refusal(self.call.given, "The answer cannot be read")
+        remaining, dropped = self.api.without_calls(answer, allowed)
         if not dropped:
             return answer
-        self._requests.hooks.warn_dropped(dropped, is_stopped=is_stopped)
+        self.requests.hooks.warn_dropped(dropped, is_stopped=is_stopped)
         return remaining
 
     def _encoded(self, whole: Any) -> bytes:
-        if self._is_stream and isinstance(whole, dict):
-            events = self._api.stream(whole)
+        if self.is_stream and isinstance(whole, dict):
+            events = self.api.stream(whole)
             texts = [server_sent(json.dumps(e), e.get("type")) for e in events]
-            return "".join([*texts, self._api.end_of_stream]).encode()
+            return "".join([*texts, self.api.end_of_stream]).encode()
         return json.dumps(whole, ensure_ascii=False).encode()
 
     async def _listen(self, http: Any, raw: bytes, *, is_whole: bool) -> None:
         """Fire AfterModel at the end of a stream that passed at once."""
         content = type(http)(200, headers=http.headers, content=raw).content
         events, _, failure = self._read(content)
-        if (is_whole and failure is None) or self._api.is_complete(events):
+        if (is_whole and failure is None) or self.api.is_complete(events):
             whole = self._whole(content, events)
-            await self._wait.hooks(self._call.finish(whole))
+            await self.requests.wait.hooks(self.call.finish(whole))
 
 
 class _Tee:
@@ -473,18 +473,6 @@ def server_sent(data: str, event: str | None = None) -> str:
     head = "" if event is None else f"event: {event}\n"
     lines = data.replace("\n", "\ndata: ")
     return f"{head}data: {lines}\n\n"
-
-
-def _object_of(data: str) -> Body | None:
-    try:
-        value = json.loads(data)
-    except ValueError:
-        value = None
-    if isinstance(value, dict):
-        return value
-    if data:
-        logger.warning("left out an event of a stream that is not a JSON object")
-    return None
 
 
 def plain(value: Any) -> Any:
