@@ -31,6 +31,7 @@ from hookline.agent import (
     ScriptedReply,
     ToolCall,
     ToolScheduler,
+    fire_session_end_hook,
     hooked,
     hooked_tool,
 )
@@ -376,6 +377,8 @@ def test_mistakes_with_hooked_tool_say_what_to_write() -> None:
             hookline_hooks(value)
         with pytest.raises(TypeError, match=wrong):
             Agent(value, ScriptedModel([]))
+        with pytest.raises(TypeError, match=wrong):
+            asyncio.run(fire_session_end_hook(config=value))
     with pytest.raises(TypeError, match=r"write @hooked_tool\(config\)"):
         tool()
     with pytest.raises(TypeError, match="'config'"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import update_wrapper
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from hookline._internal.log import logger
@@ -226,15 +226,20 @@ async def fire(
     return None if result.aggregated.final_output is None else result
 
 
+class Trigger(Protocol[P]):
+    """A method that fires an event, as a function of a config or a session."""
+
+    async def __call__(
+        self, config: ConfigOrEvents, *args: P.args, **kwargs: P.kwargs
+    ) -> ProcessedHookResult | None:
+        """Fire the event; None if no hook had an output, or none can be reached."""
+
+
 def _trigger(
     fire_event: Callable[
         Concatenate[EventFirer, P], Coroutine[Any, Any, ProcessedHookResult]
     ],
-) -> Callable[
-    Concatenate[ConfigOrEvents, P], Coroutine[Any, Any, ProcessedHookResult | None]
-]:
-    """A method that fires an event, as a function of a config or a session."""
-
+) -> Trigger[P]:
     async def trigger(
         config: ConfigOrEvents, *args: P.args, **kwargs: P.kwargs
     ) -> ProcessedHookResult | None:
@@ -244,11 +249,9 @@ def _trigger(
     update_wrapper(trigger, fire_event)
     trigger.__name__ = f"{fire_event.__name__.removesuffix('_event')}_hook"
     trigger.__qualname__, trigger.__module__ = trigger.__name__, __name__
-    return trigger  # type: ignore[return-value] # takes ``config`` by name as well
+    return trigger
 
 
-# Each takes a config or a session, and what the method of the session takes. It gives
-# the processed result; None if no hook had an output, or none can be reached.
 fire_before_tool_hook = _trigger(EventFirer.fire_before_tool_event)
 """A tool is about to run: hooks may block it, change its input or add context."""
 fire_after_tool_hook = _trigger(EventFirer.fire_after_tool_event)
