@@ -245,6 +245,9 @@ async def test_server_that_is_not_there_is_an_error_with_its_address(
     with pytest.raises(BusConnectionError, match=r"nats://127\.0\.0\.1:1: ") as caught:
         await NatsBus.connect("nats://me:secret@127.0.0.1:1", timeout_s=0.2)
     assert "secret" not in str(caught.value)
+    wrong: dict[str, Any] = {"server": "x"}
+    with pytest.raises(BusConnectionError, match="unexpected keyword argument"):
+        await NatsBus.connect(fleet.server.url, timeout_s=0.2, **wrong)
     bus = await fleet.bus()
     await bus.close()
     response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=100)
@@ -270,3 +273,18 @@ async def test_worker_that_left_and_finishes_a_request_delays_no_other(
     slow.gate.set()
     await asyncio.gather(bus.settled(), bus.drain())
     assert (await asked)["success"] is True
+
+
+async def test_server_that_ends_the_connection_in_its_handshake_is_an_error() -> None:
+    """nats-py does not notice it and says that it is connected."""
+
+    async def greet_and_leave(reader: Any, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"max_payload": 1000}\r\n')
+        await reader.readline()
+        writer.close()
+
+    server = await asyncio.start_server(greet_and_leave, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(BusConnectionError, match="ended the connection"):
+        await NatsBus.connect(f"nats://127.0.0.1:{port}", timeout_s=0.3)
+    server.close()

@@ -52,7 +52,7 @@ _UNANSWERED = frozenset({ResponseCode.NO_RESPONDERS, ResponseCode.TIMEOUT})
 _log = logging.getLogger("hookline.bus")
 
 
-class Answer(NamedTuple):
+class CheckedResponse(NamedTuple):
     """A response, and what it says."""
 
     response: HookExecutionResponse
@@ -112,7 +112,7 @@ class HookBusClient:
         timeout_s: float | None = None,
         correlation_id: str | None = None,
         retries: int = 0,
-    ) -> Answer:
+    ) -> CheckedResponse:
         """The same, with what the response says."""
         event = HookEventName.of(event_name)
         request: HookExecutionRequest = {
@@ -163,14 +163,14 @@ class HookBusClient:
         response: HookExecutionResponse,
         event: HookEventName,
         result: ProcessedHookResult | None = None,
-    ) -> Answer:
+    ) -> CheckedResponse:
         """Close the event if there is no verdict and ``on_error`` asks for it.
 
         ``result`` is what the response says, where it was read.
         """
         result = result or read_response(response, event)
         if response["success"] or result.final_output is not None:
-            return Answer(response, result)
+            return CheckedResponse(response, result)
         error = response["error"]
         # protocol.md#process: no input avoids a guard by being hard to encode.
         unseen = error["code"] == ResponseCode.ENCODING_FAILURE
@@ -178,14 +178,14 @@ class HookBusClient:
         reason = f"No verdict from the hooks: {error['message']} ({error['code']})"
         wire = fail_closed_output(event, reason)
         if not wire or (self.on_error is OnError.ALLOW and not closes):
-            return Answer(response, result)
+            return CheckedResponse(response, result)
         output, _ = read_output(wire, event)
         aggregated = AggregatedHookResult(
             success=False, final_output=output, all_outputs=[output]
         )
         verdict = process_common_hook_output_fields(aggregated, event)
         aggregated = replace(aggregated, errors=result.aggregated.errors)
-        return Answer(
+        return CheckedResponse(
             add_result(response, verdict), replace(verdict, aggregated=aggregated)
         )
 

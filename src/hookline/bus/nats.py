@@ -185,7 +185,7 @@ class NatsConnection:
     async def _connect(self) -> None:
         while True:
             try:
-                return await self.client.connect(
+                await self.client.connect(
                     self.addresses,
                     error_cb=self._on_error,
                     disconnected_cb=self._on_disconnected,
@@ -193,6 +193,13 @@ class NatsConnection:
                     closed_cb=self._on_closed,
                     **{**_DEFAULTS, **self.options},
                 )
+                if self.client.is_connected:
+                    return
+                # nats-py does not notice an end of the connection in its handshake.
+                self.problem = "the server ended the connection"
+                await self.close()
+                self.closed.clear()
+                self._connected.clear()
             except ImportError as error:
                 # nats-py imports nkeys only if there are credentials.
                 raise MissingExtraError("nats", error.name or "nkeys") from error
@@ -216,8 +223,8 @@ class NatsConnection:
     async def close(self) -> None:
         """Close at once."""
         # nats-py waits without end for that of TLS, which a server that refuses a
-        # certificate may never send.
-        with suppress(TimeoutError):
+        # certificate may never send; and it asserts that it has begun to connect.
+        with suppress(TimeoutError, AssertionError):
             async with asyncio.timeout(_CLOSE_S):
                 await self.client.close()
         await self._on_closed()
