@@ -40,12 +40,12 @@ def foreign_file(source: str, path: Path, content: Wire | None) -> str | None:
             owner = None  # it has no plugins like Claude Code's
     if owner is None or owner == source:
         return None
-    whose = f"{path} {verb} {HOSTS[owner].title}"
+    problem = f"{path} {verb} {HOSTS[owner].title}"
     if owner in _CONVERTED:
         command = f"hookline migrate --from {owner} {shlex.quote(str(path))}"
-        return f"{whose}: run '{command}'"
+        return f"{problem}: run '{command}'"
     todo = "whose hooks cannot be converted yet: write them to .hookline/settings.json"
-    return f"{whose}, {todo}; 'hookline install {owner}' runs them there"
+    return f"{problem}, {todo}; 'hookline install {owner}' runs them there"
 
 
 def foreign_files(source: str, project: Path) -> Iterator[str]:

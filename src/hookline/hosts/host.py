@@ -111,8 +111,8 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     @property
     def is_own(self) -> bool:
         """Whether the file has Hookline's name, and holds nothing of others."""
-        own = self.layout in {Layout.SCRIPT, Layout.PLUGIN}
-        return own or "hookline" in self.project
+        is_program = self.layout in {Layout.SCRIPT, Layout.PLUGIN}
+        return is_program or "hookline" in self.project
 
 
 class BadInputError(HooklineError):
@@ -201,8 +201,11 @@ class Host:
         for event in self.events.values():
             common = effects.COMMON_LIMITS.get(event, {})
             texts = {**common, **self.limits.get(event, {})}
-            asked = effects.EFFECTS[event]
-            by_event[event] = {each: texts[each] for each in asked if each in texts}
+            by_event[event] = {
+                effect: texts[effect]
+                for effect in effects.EFFECTS[event]
+                if effect in texts
+            }
         self.limits = by_event
 
     def event_name(self, payload: Wire, argument: str | None) -> str:
@@ -351,8 +354,8 @@ class Host:
         """Where the agent works."""
         roots = payload.get("workspace_roots", payload.get("workspaceRoots"))
         root = roots[0] if isinstance(roots, list) and roots else ""
-        given = first_text(payload, *self.names("cwd"))
-        return given or (root if isinstance(root, str) else "")
+        cwd = first_text(payload, *self.names("cwd"))
+        return cwd or (root if isinstance(root, str) else "")
 
 
 def _notification(payload: Wire) -> Wire:

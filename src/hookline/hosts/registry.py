@@ -52,13 +52,13 @@ def host_of(name: str) -> Host:
     raise HooklineError(f"unknown host {name!r}: {hint}")
 
 
-def real_host(named: Host, payload: Wire, env: Mapping[str, str]) -> Host:
+def real_host(called: Host, payload: Wire, env: Mapping[str, str]) -> Host:
     """The host that calls, where one reads the settings of another.
 
     hosts/README.md#rules 9. Cursor and VS Code are known by their JSON, Copilot by its
     variable; where one agent runs the other, by the time that Claude Code never sends.
     """
-    name = named.name
+    name = called.name
     if name == "claude" and "cursor_version" in payload:
         name = "cursor"
     elif "hookEventName" in payload:

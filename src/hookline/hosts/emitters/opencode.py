@@ -87,8 +87,9 @@ class OpenCodeHost(Host):
     def plain(self, payload: Wire, name: str) -> Wire:
         """Of what is only reported, the properties have the session and the folder."""
         properties = object_or_empty(payload, "properties")
+        session_id = properties.get("sessionID", payload.get("sessionID"))
         cwd = payload.get("cwd") or object_or_empty(properties, "info").get("directory")
-        return payload | properties | {"cwd": cwd}
+        return payload | {"sessionID": session_id, "cwd": cwd}
 
     def response(self, tool: str, name: str, payload: Wire) -> Wire:
         """The result of a tool in our shape."""

@@ -109,8 +109,8 @@ class QwenHost(ClaudeHost):
             case _E.BeforeTool if verdict.ends:
                 return verbs.specific(event.name, **verbs.deny(verdict.refusal()))
             case _E.BeforeTool:
-                asked = verbs.specific(event.name, **verbs.question(verdict))
-                return asked | verbs.show(verdict.message)
+                question = verbs.specific(event.name, **verbs.question(verdict))
+                return question | verbs.show(verdict.message)
             case _E.AfterTool if event.name == FAILURE:
                 return self.after_failure(event, verdict)
             case _E.AfterTool if verdict.withheld or verdict.stop:
