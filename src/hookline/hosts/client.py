@@ -176,12 +176,12 @@ def accepted(place: Place) -> "_socket.socket | None":
     """Connect and wait until the event may be sent; None if that fails."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(ACCEPT_S)
-    own = place.surroundings
+    length = len(place.surroundings).to_bytes(LENGTH_BYTES)
     try:
         connection.connect(place.address())
         if peer(connection)[1] != os.getuid():
             return None
-        connection.sendall(len(own).to_bytes(LENGTH_BYTES) + own)
+        connection.sendall(length + place.surroundings)
         return connection if connection.recv(1) == ACCEPTED else None
     except TimeoutError:
         place.clear()

@@ -30,13 +30,7 @@ class Rule(Struct, frozen=True):
 
 def parse_rules(text: str) -> list[Rule] | None:
     """The rules in a text, of which any must hold; None if it is no such text."""
-    parts = _alternatives(text)
-    found = [re.fullmatch(_RULE, part.strip()) for part in parts]
-    return [_rule(one[1], one[2]) for one in found if one] if all(found) else None
-
-
-def _alternatives(text: str) -> list[str]:
-    """Split at ``|``, ``||`` and ``,`` outside of parentheses."""
+    # They are split at |, || and , outside of parentheses.
     parts, depth = [""], 0
     for lexeme in re.findall(r"(?s)\\.|\|\|?|.", text):
         depth += (lexeme == "(") - (lexeme == ")")
@@ -44,19 +38,21 @@ def _alternatives(text: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += lexeme
-    return parts
-
-
-def _rule(tool: str, specifier: str | None) -> Rule:
-    if specifier in (None, "", "*", "**"):
-        return Rule(tool)
-    assert specifier is not None
-    convert = _CONVERTERS.get(tool)
-    condition = convert(specifier) if convert else None
-    if condition is None:
-        shown = f"{tool}({specifier})"
-        return Rule(tool, None, f"{shown!r} cannot be converted")
-    return Rule(tool, condition)
+    rules = []
+    for part in parts:
+        match = re.fullmatch(_RULE, part.strip())
+        if match is None:
+            return None
+        tool, specifier = match.groups()
+        if specifier in (None, "", "*", "**"):
+            rules.append(Rule(tool))
+            continue
+        convert = _CONVERTERS.get(tool)
+        condition = convert(specifier) if convert else None
+        rule = f"{tool}({specifier})"
+        problem = f"{rule!r} cannot be converted" if condition is None else ""
+        rules.append(Rule(tool, condition, problem))
+    return rules
 
 
 def _command(specifier: str) -> str:
@@ -70,10 +66,14 @@ def _path(specifier: str) -> str | None:
     globs = _globs(specifier)
     if globs is None:
         return None
-    tests = [f"tool_input.{key}.glob({_text(one)})" for key in _PATHS for one in globs]
-    known = " || ".join(f"has(tool_input.{key})" for key in _PATHS)
+    tests = [
+        f"tool_input.{key}.glob({_text(pattern)})"
+        for key in _PATHS
+        for pattern in globs
+    ]
+    has_path = " || ".join(f"has(tool_input.{key})" for key in _PATHS)
     # A tool that calls the path something else is none that the rule can rule out.
-    return f"{' || '.join(tests)} || !({known})"
+    return f"{' || '.join(tests)} || !({has_path})"
 
 
 def _globs(specifier: str) -> list[str] | None:
