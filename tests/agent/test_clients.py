@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from hookline import Config
 from hookline.agent import hooked, hooked_tool
 from hookline.errors import UnhookedCallError, UnknownClientError
-from hookline.testing.loopback import QuietHandler, ThreadedServer
+from hookline.testing.loopback import AnsweringServer, QuietHandler, ThreadedServer
 from hookline.testing.modelapi import Answer
 from tests.support.model_calls import (
     CHAT,
@@ -43,6 +43,7 @@ from tests.support.model_calls import (
     listed,
     server_sent,
     settled,
+    wire_answer,
 )
 from tests.support.recorded_events import DENY, RecordedHooks, specific, warnings_of
 
@@ -186,6 +187,43 @@ async def test_streams_that_are_cut_show_nothing(api: str, kind: str) -> None:
             with pytest.raises(broken):
                 await read_into(events, api, hooked(client, hooks.config))
     assert (events, hooks.names) == ([], [])
+
+
+FAILS_AT_THE_END: dict[str, list[Any]] = {
+    "chat": [
+        {
+            "choices": [
+                {"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}
+            ]
+        },
+        {"error": {"message": "overloaded"}},
+    ],
+    "anthropic": [
+        {"type": "message_start", "message": {"content": [], "usage": {}}},
+        {
+            "type": "content_block_start",
+            "content_block": {"type": "text", "text": "hi"},
+        },
+        {"type": "message_stop"},
+        {"type": "error", "error": {"message": "overloaded"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("api", FAILS_AT_THE_END)
+async def test_an_answer_that_is_whole_counts_though_its_stream_fails(
+    wire_server: AnsweringServer, api: str
+) -> None:
+    """In mode pass; one that fails before its end fires no AfterModel."""
+    hooks = RecordedHooks({"AfterModel": None})
+    errors = (openai.APIError, anthropic.APIError)
+    async with hooks.config, closing_client(made(api, "sync", wire_server)) as client:
+        passing = hooked(client, hooks.config, stream_mode="pass")
+        for events in (FAILS_AT_THE_END[api], FAILS_AT_THE_END[api][-1:]):
+            wire_server.answer = wire_answer({"events": events})
+            with pytest.raises(errors):
+                await listed(await create(api, passing, stream=True))
+    assert [event["llm_response"]["text"] for event in hooks.events] == ["hi"]
 
 
 @every_client
