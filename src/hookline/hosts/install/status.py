@@ -62,13 +62,14 @@ def _installed(
             calls[scope] = []
             if finding := _unreadable(host, error):
                 broken[scope] = finding
-    for scope, other in ((Scope.PROJECT, Scope.USER), (Scope.USER, Scope.PROJECT)):
+    for scope in Scope:
         if scope in broken:
             file = broken[scope].file
             yield Installed(host.name, scope, (file,), (), (broken[scope],))
         if not calls[scope]:
             continue
-        covered = {call.event for listed in calls.values() for call in listed}
+        elsewhere = [call for x in Scope if x is not scope for call in calls[x]]
+        covered = {call.event for call in (*calls[scope], *elsewhere)}
         missing = [event.name for event in events if event.name not in covered]
         installer = Installer(host, scope, workspace)
         yield Installed(
@@ -77,7 +78,7 @@ def _installed(
             tuple(dict.fromkeys(call.file for call in calls[scope])),
             tuple(dict.fromkeys(call.event for call in calls[scope])),
             (
-                *_call_findings(installer, calls[scope], calls[other], events),
+                *_call_findings(installer, calls[scope], elsewhere, events),
                 *_missing_findings(installer, calls[scope][0].file, missing),
                 *_host_findings(host, scope, calls[scope][0].file, workspace),
             ),
@@ -109,11 +110,11 @@ def _finding(file: str, where: str, severity: Severity, message: str) -> Finding
 def _call_findings(
     installer: Installer,
     calls: list[Call],
-    other_calls: list[Call],
+    elsewhere: list[Call],
     events: list[BridgedEvent],
 ) -> Iterator[Finding]:
     event_by_name = {event.name: event for event in events}
-    other_file = {call.event: call.file for call in other_calls}
+    other_file = {call.event: call.file for call in elsewhere}
     covered: set[str] = set()
     for call in calls:
         problems = _problems(installer, call, event_by_name.get(call.event))
