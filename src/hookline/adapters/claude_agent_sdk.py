@@ -169,6 +169,8 @@ class _Conversation:
     async def _begin_subagent(self, event: HostEvent) -> Wire:
         turn = await self._subagent(event).begin()
         self._subagents[event.fields["agent_id"]] = turn
+        if turn.stopped:
+            self._main.stop(turn.stop_reason)
         # It cannot be kept from starting: it is told, and none of its tools run.
         texts = [f"Do not start: {turn.reason}"] if turn.refused else turn.additions
         return specific(event.name, joined(texts))
@@ -186,7 +188,7 @@ class _Conversation:
             return block(rejection)
         if turn.refused:
             # Both: the rejected answer is not the result, and no other is asked for.
-            return {**_stop(turn.ended), "decision": "block"}
+            return self._ending(turn, {"decision": "block"})
         self._subagents.pop(event.fields.get("agent_id", ""), None)
         return {}
 
@@ -207,7 +209,8 @@ class _Conversation:
         turn = self._turn(event)
         refused = [call for call in calls if call.refused and call.question is None]
         refusals = [call.message for call in refused]
-        if tool_call.name == "StructuredOutput" and turn is self._main and not refused:
+        is_answer = tool_call.name == "StructuredOutput" and turn is self._main
+        if is_answer and not any(call.refused for call in calls):
             # Claude Code ignores what is said to a structured answer at its Stop.
             rejection = await turn.finish(encode(tool_call.tool_input).decode())
             self._is_answered = rejection is None and not turn.refused
@@ -222,7 +225,7 @@ class _Conversation:
         if not refusals and (problem := turn.problem(tool_call.name)):
             refusals.append(problem)
         if refusals:
-            return _with_end(
+            return self._ending(
                 turn, specific(event.name, **deny("\n".join(dict.fromkeys(refusals))))
             )
         reasons = [call.question for call in calls if call.question is not None]
@@ -230,7 +233,7 @@ class _Conversation:
             reason = "\n".join(dict.fromkeys(reasons)) or "approved by a person"
             fields["permissionDecision"] = "ask" if reasons else "allow"
             fields["permissionDecisionReason"] = reason
-        return _with_end(turn, specific(event.name, _additions(calls), **fields))
+        return self._ending(turn, specific(event.name, _additions(calls), **fields))
 
     async def _after_tool(self, event: HostEvent, tool_call: ToolCall) -> Wire:
         if event.payload.get("is_interrupt"):
@@ -266,7 +269,7 @@ class _Conversation:
             if turn is self._main:
                 self._closed = turn.stop_reason
         answer = specific(event.name, _additions(outcomes), updatedToolOutput=replaced)
-        return _with_end(turn, answer)
+        return self._ending(turn, answer)
 
     def _turn(self, event: HostEvent) -> HookedTurn:
         """The turn that an event belongs to; a stop of the run holds for all."""
@@ -281,21 +284,18 @@ class _Conversation:
 
     def _subagent(self, event: HostEvent) -> HookedTurn:
         kind, name = event.payload.get("agent_type") or "", event.payload["agent_id"]
+        return HookedTurn(self._session, "", agent_type=kind, agent_id=name)
 
-        def stop(reason: str) -> None:
-            self._main.stop(reason)  # that of a later prompt, if there is one
-
-        return HookedTurn(self._session, "", stop, kind, name)
+    def _ending(self, turn: HookedTurn, answer: Wire) -> Wire:
+        """An answer, with what ends Claude Code's run if hooks ended the turn."""
+        if turn.stopped:
+            self._main.stop(turn.stop_reason)
+        return answer if turn.ended is None else {**_stop(turn.ended), **answer}
 
 
 def _additions(results: Sequence[HookedToolCall | ToolOutcome]) -> str:
     """What hooks added for the model, each text once."""
     return joined(dict.fromkeys(text for each in results for text in each.additions))
-
-
-def _with_end(turn: HookedTurn, answer: Wire) -> Wire:
-    """An answer, with what ends Claude Code's run if hooks ended the turn."""
-    return answer if turn.ended is None else {**_stop(turn.ended), **answer}
 
 
 def _stop(reason: str | None) -> Wire:

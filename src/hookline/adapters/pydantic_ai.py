@@ -144,6 +144,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """A copy with the state of one run."""
         hooks = copy(self)
         hooks.caller, hooks.calls = _caller.get(), {}
+        hooks.request = hooks.refusal = hooks.rejection = None
         hooks.session = self._sessions.of(ctx.conversation_id, hooks.caller)
         hooks.run = hooks.session.begin_run()
         return hooks
