@@ -137,10 +137,11 @@ async def fire_before_tool_selection_hook(
     result = await fire(config, HookEventName.BeforeToolSelection, fields)
     if result is None:
         return BeforeToolSelectionHookResult()
-    wanted = (result.final_output and result.final_output.tool_config) or {}
-    allowed = _allowed_names(wanted)
+    hook_tool_config = (result.final_output and result.final_output.tool_config) or {}
+    allowed = _allowed_names(hook_tool_config)
     request, tool_config = _try(
-        (llm_request, None), lambda: _restricted(chosen, llm_request, wanted, allowed)
+        (llm_request, None),
+        lambda: _restricted(chosen, llm_request, hook_tool_config, allowed),
     )
     tools = _tools_of(request)
     if tools is None and _tools_of(llm_request) is not None:
@@ -277,9 +278,9 @@ async def begin_model(
     if allowed is not None and before.allowed_names not in (None, allowed):
         # BeforeModel chose tools that the selection had left out.
         present = chosen.to_hook_llm_request(request).tool_config
-        wanted = {} if present is None else to_wire(present)
-        wanted |= {"allowedFunctionNames": sorted(allowed)}
-        request, _ = _restricted(chosen, request, wanted, allowed)
+        hook_tool_config = {} if present is None else to_wire(present)
+        hook_tool_config |= {"allowedFunctionNames": sorted(allowed)}
+        request, _ = _restricted(chosen, request, hook_tool_config, allowed)
     for message in (selected.system_message, before.system_message):
         request = with_message(chosen, request, message)
     call.request = request
@@ -361,9 +362,9 @@ def _changed_request(
         tool_config = merged_tool_config(present, parts.get("toolConfig"))
         if tool_config is None:
             return modified, None
-        wanted = to_wire(tool_config)
-        allowed = _allowed_names(wanted)
-        return _restricted(translator, modified, wanted, allowed)[0], allowed
+        hook_tool_config = to_wire(tool_config)
+        allowed = _allowed_names(hook_tool_config)
+        return _restricted(translator, modified, hook_tool_config, allowed)[0], allowed
 
     if (applied := _try(None, changed)) is None:
         return None
@@ -397,34 +398,39 @@ def _changed_response(
 def _restricted(
     translator: HookTranslator,
     request: Any,
-    wanted: dict[str, Any],
+    hook_tool_config: dict[str, Any],
     allowed: frozenset[str] | None,
 ) -> tuple[Any, Any]:
     """The request with only the allowed tools, and the SDK's tool config."""
-    if not wanted:
+    if not hook_tool_config:
         return request, None
     offered = translator.tool_names(request)
     if allowed is not None:
         if offered and allowed.isdisjoint(offered):
-            allowed, wanted = frozenset(), {"mode": "NONE", "allowedFunctionNames": []}
-        is_carried = not allowed or translator.carries_names(wanted)
+            allowed, hook_tool_config = (
+                frozenset(),
+                {"mode": "NONE", "allowedFunctionNames": []},
+            )
+        is_carried = not allowed or translator.carries_names(hook_tool_config)
         # What a service runs itself goes in any case: no tool config excludes it.
         remaining = {*offered, *allowed} if is_carried else allowed
         request = translator.limit_tools(request, remaining)
-    tool_config = translator.from_hook_tool_config(wanted, request)
+    tool_config = translator.from_hook_tool_config(hook_tool_config, request)
     # A service rejects a tool choice in a request without tools.
     if offered or isinstance(translator, StableTranslator):
-        change = partial(translator.from_hook_llm_request, {"toolConfig": wanted})
+        change = partial(
+            translator.from_hook_llm_request, {"toolConfig": hook_tool_config}
+        )
         changed = _try(None, partial(change, request))
         # Without a choice of tools there must be none to choose from.
         request = translator.limit_tools(request, ()) if changed is None else changed
     return request, tool_config
 
 
-def _allowed_names(wanted: dict[str, Any]) -> frozenset[str] | None:
-    if wanted.get("mode") == "NONE":
+def _allowed_names(hook_tool_config: dict[str, Any]) -> frozenset[str] | None:
+    if hook_tool_config.get("mode") == "NONE":
         return frozenset()
-    names = wanted.get("allowedFunctionNames")
+    names = hook_tool_config.get("allowedFunctionNames")
     return None if names is None else frozenset(names)
 
 

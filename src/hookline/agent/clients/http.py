@@ -164,13 +164,12 @@ class ClientRequests:
 
         listening = await self.wait.hooks(self.listening(MODEL_EVENTS))
         options = await self.prepared(client, target, options, listening)
-        if not listening and self.run is None:
-            return await self.wait.value(send(cast_to, options, **stream_options))
         body = options.json_data
         if not isinstance(body, dict) or options.content is not None or options.files:
-            if listening:
-                why = "its body is not a JSON object"
-                raise UnhookedCallError(target, why, listening)
+            body = None
+        if listening and body is None:
+            raise UnhookedCallError(target, "its body is not a JSON object", listening)
+        if body is None or not (listening or self.run):
             return await self.wait.value(send(cast_to, options, **stream_options))
 
         run = self.run or self.hooks.begin_run()
@@ -358,8 +357,8 @@ class ModelRequest:
                 events.append(body)
                 readable.append(server_sent(event.data, event.event))
             elif event.data:
-                what = "an event of a stream that is not a JSON object"
-                logger.warning("left out %s", what)
+                problem = "an event of a stream that is not a JSON object"
+                logger.warning("left out %s", problem)
         return events, "".join(readable).encode(), None
 
     def _whole(self, content: bytes, events: list[Body]) -> Any:
