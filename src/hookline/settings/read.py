@@ -199,13 +199,9 @@ def without_comments(text: str) -> str:
         follows_value = before not in ("", "[", "{", ",", ":")
         comma = match.span() if lexeme == "," and follows_value else None
         before = lexeme
-    return _blanked(text, sorted(blank))
-
-
-def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
     pieces: list[str] = []
     copied = 0
-    for start, end in spans:
+    for start, end in sorted(blank):
         pieces += text[copied:start], re.sub(r"[^\n]", " ", text[start:end])
         copied = end
     return "".join((*pieces, text[copied:]))
