@@ -14,16 +14,7 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from itertools import takewhile
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    TypeAlias,
-    TypeVar,
-    cast,
-)
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypeVar, cast
 
 from hookline.agent import (
     ConfigOrSession,
@@ -286,14 +277,16 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         if question is not None:
             decision, detail = _decision(name, answer)
             if decision == "respond":
-                return _extended(_result(tool_call, detail), call.additions)
+                return _extended(
+                    _result(tool_call, detail, failed=False), call.additions
+                )
             if decision == "edit":
                 # The person has seen these arguments, the hooks have not.
                 call = await wait.hooks(turn.begin_tool(name, detail, confirm=True))
             else:
                 call.decide(decision == "approve", detail, earlier=question)
         if call.refused:
-            refusal = _result(tool_call, call.message, "error")
+            refusal = _result(tool_call, call.message, failed=True)
             return _marked(refusal, {"stop_reason": call.stop_reason})
         ran: msg.ToolCall = {**tool_call, "args": call.tool_input}
         token = _caller.set(_Caller(turn, name, _agent_name()))
@@ -321,7 +314,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         message = _answer_in(result, tool_call)
         if outcome.is_replaced or (turn.stopped and message is None):
             # The artifact, and a command's updates, are withheld with the text.
-            return _marked(_result(tool_call, outcome.text, "error"), marks)
+            return _marked(_result(tool_call, outcome.text, failed=True), marks)
         if message is None:
             if outcome.additions:
                 logger.warning(
@@ -516,10 +509,9 @@ def _decision(tool_name: str, answer: Any) -> tuple[str, Any]:
     return "reject", None
 
 
-def _result(
-    tool_call: msg.ToolCall, text: str, status: Literal["success", "error"] = "success"
-) -> msg.ToolMessage:
+def _result(tool_call: msg.ToolCall, text: str, *, failed: bool) -> msg.ToolMessage:
     """A result in place of the tool's own."""
+    status: Any = "error" if failed else "success"
     names = {"name": tool_call["name"], "tool_call_id": tool_call["id"] or ""}
     return msg.ToolMessage(text, status=status, **names)
 
