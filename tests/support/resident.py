@@ -113,7 +113,7 @@ class Desk:
         """Have a helper started, with an event that runs no hook: its process id."""
         notification = self.event(hook_event_name="Notification", message="x")
         self.bridge(event or notification, **more)
-        self.until(lambda: "starting" not in [one.read_text() for one in self.locks()])
+        self.until(lambda: all(text.isdecimal() for text in self.lock_texts()))
         return self.until(self.pid)
 
     def warm_up(self, **more: Any) -> int:
@@ -135,10 +135,12 @@ class Desk:
         locks = [(path.stat().st_mtime, path) for path in self.files.glob("*.lock")]
         return [path for _, path in sorted(locks)]
 
+    def lock_texts(self) -> list[str]:
+        return [lock.read_text().strip() for lock in self.locks()]
+
     def helpers(self) -> list[int]:
         """The process ids of the helpers that listen, that of the newest last."""
-        texts = [lock.read_text().strip() for lock in self.locks()]
-        pids = [int(text) for text in texts if text.isdecimal()]
+        pids = [int(text) for text in self.lock_texts() if text.isdecimal()]
         return [pid for pid in pids if is_running(pid)]
 
     def pid(self) -> int | None:
