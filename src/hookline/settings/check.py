@@ -260,7 +260,7 @@ def find_problems(
     """What is wrong; files are only checked where the project is known."""
     parser = LayerParser(SettingsLayer(source=source, raw=raw), thorough=True)
     parser.parse()
-    problems = parser.problems
+    problems = [*parser.problems, *parser.unknown_keys]
     options = raw.get("hooksConfig")
     telemetry = options.get("telemetry") if isinstance(options, dict) else None
     if telemetry and not _is_installed("opentelemetry.trace"):

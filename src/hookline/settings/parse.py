@@ -110,11 +110,13 @@ class LayerParser:
     """One walk over the mapping of a layer, which has nothing but that yet.
 
     Loading warns of an unknown key where it is sure which one is meant; ``thorough``:
-    each is an error, in entries that are dropped too.
+    each is an error beside the ``problems``, in entries that are dropped too.
     """
 
     def __init__(self, layer: SettingsLayer, *, thorough: bool = False) -> None:
         self.problems: list[Problem] = []
+        self.unknown_keys: list[Problem] = []
+        """All of them, if ``thorough``."""
         self.groups: list[WrittenGroup] = []
         """Those of known events, also where nothing in them can run."""
         self._layer, self._is_thorough = layer, thorough
@@ -161,18 +163,21 @@ class LayerParser:
     ) -> None:
         if not isinstance(raw, dict):
             return
-        keys, is_thorough = keys_of(level), self._is_thorough
+        keys = keys_of(level)
         for key, struct in _NESTED.items():
             if key in raw and key in keys:
                 self._report_unknown_keys(raw[key], struct, (*path, key))
         unknown = [key for key in raw if key not in keys]
-        for key in unknown if is_thorough else unknown[:_MAX_UNKNOWN]:
-            hint = key_hint(key, level, _LIKELY if is_thorough else _SURE)
-            if hint or is_thorough:
-                hint = hint or f"one of {', '.join(keys)}"
-                severity = Severity.ERROR if is_thorough else Severity.WARNING
+        if self._is_thorough:
+            for key in unknown:
+                advice = key_hint(key, level, _LIKELY) or f"one of {', '.join(keys)}"
+                message = f"unknown key {describe(key)}: {advice}"
+                self.unknown_keys.append(Problem((*path, key), message))
+            return
+        for key in unknown[:_MAX_UNKNOWN]:
+            if hint := key_hint(key, level, _SURE):
                 message = f"unknown key {describe(key)}: {hint}"
-                self._report((*path, key), message, severity)
+                self._report((*path, key), message, Severity.WARNING)
 
     def _permitted(self, options: HooksOptions) -> HooksOptions:
         """The options without those that the layer may not set."""
@@ -258,8 +263,6 @@ class LayerParser:
             reason = _reason_to_drop(raw, needed, self.problems[before:])
             del self.problems[before:]
             self._report(path, f"dropped: {reason}")
-            if self._is_thorough:
-                self._report_unknown_keys(raw, HookConfig, path)
             return None
 
         source, changes = self._layer.source, dict[str, Any]()
