@@ -21,7 +21,8 @@ from hookline.engine.merge import aggregate
 from hookline.engine.planner import make_plan
 from hookline.engine.registry import HookRegistry
 from hookline.engine.run_hook import apply_policy
-from hookline.execute.answer import as_text, read_end
+from hookline.execute.answer import read_end
+from hookline.execute.child import as_text
 from hookline.plan import RegisteredHook, RunEnd
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.results import process_common_hook_output_fields

@@ -14,7 +14,6 @@ from msgspec.structs import asdict, replace
 
 from hookline.errors import EncodingError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.inputs import BaseInput
 from hookline.protocol.results import (
     FailureCause,
     HookExecutionResult,
@@ -194,23 +193,6 @@ class HookPlan(Struct, frozen=True):
     """Whether a hook is shown the input as text; rules and policies read its values."""
 
 
-def base_fields(
-    event: HookEventName, session_id: Any, cwd: str, transcript_path: Any
-) -> BaseInput:
-    """Build the fields that every hook gets (HOOK-062)."""
-    if type(session_id) is not str:
-        session_id = text_of(session_id)
-    if type(transcript_path) is not str:
-        transcript_path = text_of(transcript_path)
-    return {
-        "session_id": session_id,
-        "cwd": cwd,
-        "hook_event_name": event._value_,  # a plain attribute; value is a property
-        "timestamp": timestamp(time.time_ns() // 1_000_000),
-        "transcript_path": transcript_path,
-    }
-
-
 @lru_cache(maxsize=2)
 def timestamp(milliseconds: int) -> str:
     """Format a time for hooks: ISO 8601, UTC, milliseconds, ``Z``."""
@@ -247,6 +229,30 @@ class HookCall(Struct, eq=False):
     def __post_init__(self) -> None:
         if self.fired is None:
             self.cwd, self.session_id = self.input["cwd"], self.input["session_id"]
+
+    @classmethod
+    def of(
+        cls,
+        event: HookEventName,
+        fields: dict[str, Any],
+        cwd: str,
+        session_id: Any,
+        transcript_path: Any = "",
+        depth: int = 0,
+    ) -> HookCall:
+        """An event as it was fired, with the fields that every hook gets (HOOK-062)."""
+        if type(session_id) is not str:
+            session_id = text_of(session_id)
+        if type(transcript_path) is not str:
+            transcript_path = text_of(transcript_path)
+        base = {
+            "session_id": session_id,
+            "cwd": cwd,
+            "hook_event_name": event._value_,  # a plain attribute; value is a property
+            "timestamp": timestamp(time.time_ns() // 1_000_000),
+            "transcript_path": transcript_path,
+        }
+        return cls(event, base | fields, depth)
 
     @property
     def origin(self) -> HookCall:

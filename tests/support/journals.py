@@ -14,7 +14,7 @@ from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.journal.query import EventFilter, FullEntry, read_journal
 from hookline.journal.record import JournalRecorder
 from hookline.journal.store import open_for_writing
-from hookline.plan import HookCall, base_fields
+from hookline.plan import HookCall
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import make_empty_success_result
 from tests.support.python import PATIENCE_S
@@ -150,9 +150,8 @@ def record_write(
     """Record an event that no hook matched."""
     event = HookEventName.BeforeTool
     own = {"tool_name": "write_file", "tool_input": dict(tool_input or {})}
-    fields = base_fields(event, "s-1", "/project", "") | own
     result = ProcessedHookResult(aggregated=make_empty_success_result())
-    recorder.record(HookCall(event, fields), None, result)
+    recorder.record(HookCall.of(event, own, "/project", "s-1"), None, result)
 
 
 def is_intact(journal: Path) -> bool:

@@ -14,9 +14,9 @@ from msgspec import Struct, structs
 
 from hookline.config import Config
 from hookline.execute.rule import scope_of
-from hookline.plan import HookCall, RegisteredHook, base_fields, current_depth
+from hookline.plan import HookCall, RegisteredHook, current_depth
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.inputs import EVENT_FIELDS
+from hookline.protocol.inputs import BASE_FIELDS, EVENT_FIELDS
 from hookline.protocol.results import ProcessedHookResult
 from hookline.protocol.values import same_json
 from hookline.rules.reasons import FALSE, Explained
@@ -86,8 +86,9 @@ class Explainer:
         self._traits = TRAITS[event]
         self._is_named = self._traits.matched_field in event_input
         self.target = event_input.get(self._traits.matched_field)
-        fields = base_fields(event, config.session_id, config.working_dir, "")
-        self._call = HookCall(event, {**event_input, **fields}, current_depth())
+        fields = {k: v for k, v in event_input.items() if k not in BASE_FIELDS}
+        cwd, session_id = config.working_dir, config.session_id
+        self._call = HookCall.of(event, fields, cwd, session_id, "", current_depth())
         self._call.encode()
         self._breaker = CircuitBreaker(config.working_dir)
 

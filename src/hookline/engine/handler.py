@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from hookline._internal.log import logger
-from hookline.plan import HookPlan
+from hookline.plan import HookCall, HookPlan, depth_inside
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
@@ -100,7 +100,11 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
             observed.stage = _TRANSLATION
             fields = self._stable(event, fields)
         observed.stage = _EXECUTION
-        call = observed.make_call(fields)
+        observers = self.observers
+        cwd, depth = observers.config.working_dir, depth_inside.get()
+        depth = max(observers.depth, depth)
+        call = HookCall.of(event, fields, cwd, *observed.session, depth)
+        call.telemetry, call.on_late = observed.telemetry, observers.on_late
         call.encode(needs_json=plan.needs_json or remote is not None)
         started = time.perf_counter()
         observed.hook_results = results = await self.runner.run(plan, call)
@@ -200,7 +204,7 @@ class HookEventHandler(EventFirer):
             except Exception:  # noqa: BLE001, S110
                 pass
         session = session_id, transcript_path
-        with pipeline.observers.event(event, fields, session, trace) as observed:
+        with pipeline.observers.event(event, fields, *session, trace) as observed:
             remote = None
             if self.remote is not None:
                 remote = RemoteSide(self.remote, event, fields, session)
@@ -264,8 +268,7 @@ class HookEventHandler(EventFirer):
         """Block an event that no hook is asked about; record it."""
         output = closed_output(event, reason)
         refusal = AggregatedHookResult(final_output=output, all_outputs=[output])
-        session = session_id, None
-        with self.pipeline.observers.event(event, fields, session) as observed:
+        with self.pipeline.observers.event(event, fields, session_id) as observed:
             observed.result = process_common_hook_output_fields(refusal, event)
 
     def note(
@@ -273,9 +276,8 @@ class HookEventHandler(EventFirer):
     ) -> None:
         """Record something about an event that no hook is asked about."""
         about = {"notification_type": "Hookline", "message": message}
-        fields, session = {**about, "details": details}, (session_id, None)
-        notification = HookEventName.Notification
-        note = self.pipeline.observers.event(notification, fields, session)
+        fields, event = {**about, "details": details}, HookEventName.Notification
+        note = self.pipeline.observers.event(event, fields, session_id)
         note.result = ProcessedHookResult(
             aggregated=make_empty_success_result(), reason=message, blocked=blocked
         )

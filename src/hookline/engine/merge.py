@@ -75,8 +75,9 @@ def aggregate(
     if outputs:
         # Later outputs win: nothing reopens what a policy closed.
         by_weight = [*open_outputs, *closing]
-        merged = merge_outputs(by_weight, TRAITS[event].merge, tool_selection)
-        final = _with_whole_change(merged, by_weight, event, event_input)
+        final = merge_outputs(by_weight, TRAITS[event].merge, tool_selection)
+        if TRAITS[event].chain in final.hook_specific_output:
+            final = _with_whole_change(final, by_weight, event, event_input)
     return AggregatedHookResult(
         success=success,
         final_output=final,
@@ -95,8 +96,6 @@ def _with_whole_change(
     Neither for those who carry, nor for those who record or apply one.
     """
     specific, chain = merged.hook_specific_output, TRAITS[event].chain
-    if chain not in specific:
-        return merged
     before = event_input.get(chain)
     if chain is Chain.TOOL_INPUT:
         after = final_input(event_input, outputs, chain)[chain]
@@ -128,13 +127,13 @@ def merge_outputs(
 
 def _any_blocks(outputs: Outputs, _: ToolSelection) -> HookOutput:
     """Any block blocks, else any question asks; texts are joined, later keys win."""
-    blocking = [output for output in outputs if output.is_blocking]
+    decision = _decision(outputs)
     if len(outputs) == 1 and outputs[0].permission is None:
         # The same for the most frequent case, three microseconds faster.
-        only, reason = outputs[0], outputs[0].own_reason
+        only = outputs[0]
         return HookOutput(
-            decision=_decision(outputs, blocking),
-            reason=reason,
+            decision=decision,
+            reason=only.own_reason,
             continues=only.continues,
             stop_reason=only.stop_reason or None,
             suppress_output=only.suppress_output,
@@ -142,7 +141,7 @@ def _any_blocks(outputs: Outputs, _: ToolSelection) -> HookOutput:
             hook_specific_output=only.hook_specific_output.copy(),
             extra=only.extra.copy(),
         )
-    decision = _decision(outputs, blocking)
+    blocking = [output for output in outputs if output.is_blocking]
     reason = _joined_once(output.own_reason for output in blocking or outputs)
     specific = _later_keys(output.hook_specific_output for output in outputs)
     contexts = (o.hook_specific_output.get("additionalContext") for o in outputs)
@@ -188,7 +187,7 @@ def _fields(outputs: Outputs, tool_selection: ToolSelection) -> HookOutput:
     blocking = [output for output in outputs if output.is_blocking]
     stopping = [output for output in outputs if output.stops]
     if blocking:
-        surviving["decision"] = _decision(outputs, blocking)
+        surviving["decision"] = _decision(outputs)
         surviving["reason"] = _joined_once(output.own_reason for output in blocking)
     if stopping:
         surviving["continues"] = False
@@ -253,10 +252,11 @@ def _combined(outputs: Outputs, specific: dict[str, Any], **fields: Any) -> Hook
     )
 
 
-def _decision(outputs: Outputs, blocking: Outputs) -> Decision | None:
-    if blocking:
-        first = blocking[0].decision
-        return first if first in _BLOCKS else Decision.DENY
+def _decision(outputs: Outputs) -> Decision | None:
+    for output in outputs:
+        if output.is_blocking:
+            is_said = output.decision in _BLOCKS
+            return output.decision if is_said else Decision.DENY
     if any(output.asks for output in outputs):
         return Decision.ASK
     if any(output.stops for output in outputs):

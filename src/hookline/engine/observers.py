@@ -29,13 +29,7 @@ from hookline._internal.log import (
 )
 from hookline.config import Config
 from hookline.errors import JournalError
-from hookline.plan import (
-    HookCall,
-    HookPlan,
-    base_fields,
-    depth_inside,
-    depth_outside,
-)
+from hookline.plan import HookCall, HookPlan, depth_outside
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import Fields
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult, Stage
@@ -56,8 +50,6 @@ _MOST_LINES = 200
 _PLANNING = Stage.PLANNING  # finding a member in its enum is slow on Python 3.11
 _Records = Iterator[tuple[int, str, Record]]
 """Level, name and content of each."""
-Session = tuple[Any, Any]
-"""Its id and its transcript; None for those of the config's own session."""
 
 
 class Recorder(Protocol):
@@ -118,14 +110,20 @@ class Observers:
         self,
         event: HookEventName,
         fields: Fields | None,
-        session: Session = (None, None),
+        session_id: Any = None,
+        transcript_path: Any = None,
         trace: TraceContext | None = None,
     ) -> ObservedEvent:
         """An event that they are told of, as a context manager.
 
         ``fields`` is None where they could not be read; ``trace`` is that of a request
-        from a bus, None for an event of this process.
+        from a bus, None for an event of this process. Without a session it is the
+        config's own.
         """
+        session_id = self.config.session_id if session_id is None else session_id
+        if transcript_path is None:
+            transcript_path = self.config.transcript_path
+        session = session_id, transcript_path
         return ObservedEvent(self, event, fields, session, trace, self.recorder)
 
     def _tell_late(
@@ -190,7 +188,8 @@ class ObservedEvent(Struct):
     observers: Observers
     event: HookEventName
     fields: Fields | None
-    session: Session
+    session: tuple[Any, Any]
+    """Its id and its transcript."""
     trace: TraceContext | None
     recorder: Recorder | None
     stage: Stage = _PLANNING
@@ -206,11 +205,9 @@ class ObservedEvent(Struct):
     def __enter__(self) -> ObservedEvent:
         telemetry = self.observers.telemetry
         if telemetry is not None:
-            fields, session_id = self.fields or {}, self.session[0]
-            if session_id is None:
-                session_id = self.observers.config.session_id
-            start = telemetry.start_event
-            self.telemetry = start(self.event, fields, session_id, self.trace)
+            self.telemetry = telemetry.start_event(
+                self.event, self.fields or {}, self.session[0], self.trace
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -228,22 +225,9 @@ class ObservedEvent(Struct):
     def _record(self, recorder: Recorder, fields: Fields) -> None:
         if self.result is not None:
             # Without a plan the recorder translates model payloads.
-            call = self.call or self.make_call(fields)
+            cwd = self.observers.config.working_dir
+            call = self.call or HookCall.of(self.event, fields, cwd, *self.session)
             recorder.record(call, self.plan, self.result)
-
-    def make_call(self, fields: Fields) -> HookCall:
-        """The event as hooks see it: with the fields that every hook gets."""
-        config, (session_id, transcript) = self.observers.config, self.session
-        base = base_fields(
-            self.event,
-            config.session_id if session_id is None else session_id,
-            config.working_dir,
-            config.transcript_path if transcript is None else transcript,
-        )
-        depth = max(self.observers.depth, depth_inside.get())
-        call = HookCall(self.event, base | fields, depth)
-        call.telemetry, call.on_late = self.telemetry, self.observers.on_late
-        return call
 
 
 class Reporter:

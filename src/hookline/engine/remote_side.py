@@ -19,14 +19,16 @@ from hookline.protocol.results import (
 from hookline.settings.load import HookOptions
 from hookline.settings.model import HookConfig, HookSource, HookType
 
-from .observers import Session
-
 
 class RemoteSide(Executor):
     """What hooks elsewhere say of one event: the executor of the hook for them."""
 
     def __init__(
-        self, firer: EventFirer, event: HookEventName, fields: Fields, session: Session
+        self,
+        firer: EventFirer,
+        event: HookEventName,
+        fields: Fields,
+        session: tuple[str | None, str | None],
     ) -> None:
         """``fields``: as they were fired, with an SDK's own objects."""
         self._firer, self._event = firer, event

@@ -6,7 +6,6 @@ A broken answer is not a yes: text that starts like a JSON object is one, or a f
 
 from __future__ import annotations
 
-import codecs
 import re
 import signal
 from contextlib import suppress
@@ -29,13 +28,6 @@ _NOT_STARTED = (126, 127)
 _CUT = "[...]"
 _SAMPLE = 64 * 1024
 _STILL_OPEN = "another process held its output open after it exited"
-
-_MARKS = (  # UTF-32 first: its mark starts with that of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 # What may stand before an answer, unseen by its author: sequences of a terminal (a "{"
 # would end one, but then starts an answer), control characters, blanks and symbols.
@@ -298,22 +290,6 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "an unknown signal"
-
-
-def as_text(stream: bytes) -> str:
-    """Decode a complete stream and trim it; a byte order mark says how."""
-    encoding = "utf-8"
-    for mark, marked_encoding in _MARKS:
-        if stream.startswith(mark):
-            encoding = marked_encoding
-            with suppress(UnicodeDecodeError):
-                return trimmed(stream[len(mark) :].decode(encoding))
-    return trimmed(stream.decode(encoding, "replace"))
-
-
-def trimmed(text: str) -> str:
-    """A text without what surrounds it, byte order marks included."""
-    return text.strip().strip("\ufeff").strip()
 
 
 def shortened(text: str) -> str:

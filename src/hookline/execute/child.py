@@ -7,6 +7,7 @@ Everything runs in callbacks of the event loop: no threads, no task per stream.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import errno
 import fcntl
 import os
@@ -28,7 +29,6 @@ from msgspec import Struct
 from hookline.plan import OnStart, RunEnd
 from hookline.protocol.results import FailureCause
 
-from .answer import as_text
 from .watchdog import fork_lock, group_lives, own_fds, watcher
 
 GRACE_S = 5.0
@@ -45,6 +45,13 @@ _ABORT_S = 1.0  # SIGKILL works at once, unless the kernel is stuck
 
 Streams = tuple[int, int, int]
 """Stdin, stdout and stderr."""
+
+_MARKS = (  # UTF-32 first: its mark starts with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 class Program(Struct, frozen=True):
@@ -596,3 +603,19 @@ class Child:
         finally:
             timer.cancel()
         return True
+
+
+def as_text(stream: bytes) -> str:
+    """Decode a complete stream and trim it; a byte order mark says how."""
+    encoding = "utf-8"
+    for mark, marked_encoding in _MARKS:
+        if stream.startswith(mark):
+            encoding = marked_encoding
+            with suppress(UnicodeDecodeError):
+                return trimmed(stream[len(mark) :].decode(encoding))
+    return trimmed(stream.decode(encoding, "replace"))
+
+
+def trimmed(text: str) -> str:
+    """A text without what surrounds it, byte order marks included."""
+    return text.strip().strip("\ufeff").strip()

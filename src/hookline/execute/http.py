@@ -37,7 +37,8 @@ from hookline.settings.headers import (
 )
 from hookline.settings.model import Dialect, Expect, HookConfig, shown_url
 
-from .answer import as_text, parse_answer, read_streams
+from .answer import parse_answer, read_streams
+from .child import as_text
 from .command import environment_text
 from .runtime import Runtimes
 

@@ -37,7 +37,7 @@ from hookline.protocol.values import decode, encode
 from hookline.settings.model import Approval
 from hookline.trust.pins import NamedPaths, times_of
 
-from .answer import trimmed
+from .child import trimmed
 from .command import command_spec, request_environment, trace_environment
 from .runtime import Runtime, Runtimes, Slots
 

@@ -33,7 +33,7 @@ from hookline.execute.worker import (
     is_answer,
     request_line,
 )
-from hookline.plan import HookCall, RegisteredHook, RunEnd, base_fields
+from hookline.plan import HookCall, RegisteredHook, RunEnd
 from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import decode, encode
@@ -118,8 +118,7 @@ class _Subject:
             message = {"role": "user", "content": text}
             given["llm_request"] = {"model": "test", "messages": [message]}
         given |= {name: text for name in ("prompt", "message") if name in given}
-        base = base_fields(self.hook.event, "hookline-test", self._cwd, "")
-        call = HookCall(self.hook.event, {**base, **given})
+        call = HookCall.of(self.hook.event, given, self._cwd, "hookline-test")
         call.encode()
         return call
 
