@@ -134,11 +134,12 @@ class HookSystem:
     def health(self) -> HookSystemHealth:
         """What monitoring wants to know; call it on the event loop of the events."""
         hooks = self._registry.all_hooks()
-        workers, last = self._executors.workers, self.last_reload
+        executor, last = self._executors.workers, self.last_reload
+        workers = executor.all_workers() if executor is not None else []
         return HookSystemHealth(
             skipped=tuple(hook for hook in hooks if self._breaker.skipped(hook)),
-            processes=0 if workers is None else workers.processes(),
-            lost=() if workers is None else tuple(workers.lost_hooks()),
+            processes=sum(len(each.processes) for each in workers),
+            lost=tuple(each.hook.name for each in workers if each.is_lost),
             settings_loaded_at=self._settings_loaded_at,
             reload_failed=last is not None and bool(last.problems),
         )

@@ -364,7 +364,7 @@ class Collector:
     def watch(self) -> None:
         """Start reading whenever data arrives."""
         if not self.ended and not self._watched:
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._loop.add_reader(self._fd, self._read)
             self._watched = True
 
     def data(self) -> bytes:
@@ -372,10 +372,11 @@ class Collector:
         return b"".join(self._pieces)
 
     def drain(self) -> None:
-        """Read what is already there, up to a limit for endless writers."""
+        """Read what is already there, the rest of an endless writer as it arrives."""
         for _ in range(_DRAIN_READS):
             if not self._read():
-                return
+                break
+        self.watch()
 
     def close(self) -> None:
         """Stop reading."""
@@ -385,25 +386,18 @@ class Collector:
                 self._loop.remove_reader(self._fd)
             close_own(self._fd)
 
-    def _on_readable(self) -> None:
-        self._read()
-        if self.ended:
-            self._on_end()
-
     def _read(self) -> bool:
         """Read once; False if there is nothing to read."""
-        if not self.ended:
-            try:
-                piece = os.read(self._fd, _READ_SIZE)
-            except BlockingIOError:
-                return False
-            if piece:
-                self._keep(piece)
-            else:
-                self.close()
-        return not self.ended
-
-    def _keep(self, piece: bytes) -> None:
+        if self.ended:
+            return False
+        try:
+            piece = os.read(self._fd, _READ_SIZE)
+        except BlockingIOError:
+            return False
+        if not piece:
+            self.close()
+            self._on_end()
+            return False
         if len(piece) > self._room:
             self.truncated = True
             piece = piece[: self._room]
@@ -414,6 +408,7 @@ class Collector:
             line, end, _ = self.data().lstrip().partition(b"\n")
             if self.on_start(line) or end or len(line) > _READ_SIZE:
                 self.on_start = None
+        return True
 
 
 async def run_process(spec: ProcessSpec) -> RunEnd:
@@ -501,11 +496,13 @@ class Child:
                 soon = self.loop.time() + _UNWATCHED_S
                 await self._wait(min(soon, self._deadline))
             if not group.reaped:
-                self._watch()
+                out.watch()
+                err.watch()
             while not group.has_ended() and await self._wait(self._deadline):
                 pass
             if group.has_ended():
-                self._drain()
+                out.drain()
+                err.drain()
                 drained_by = self.loop.time() + DRAIN_S
                 while not (out.ended and err.ended) and await self._wait(drained_by):
                     pass
@@ -519,7 +516,8 @@ class Child:
                 await group.wait_gone(killed_at - self.loop.time())
                 group.kill()
                 await group.wait_gone(DRAIN_S)
-                self._drain()
+                out.drain()
+                err.drain()
         except asyncio.CancelledError:
             await self.abort()
             raise
@@ -569,15 +567,6 @@ class Child:
             self.group.kill()  # what it left behind shares its input
             self.close()
             self._on_unfed_end()
-
-    def _watch(self) -> None:
-        self._out.watch()
-        self._err.watch()
-
-    def _drain(self) -> None:
-        self._out.drain()
-        self._err.drain()
-        self._watch()
 
     def _starts(self, on_start: OnStart, line: bytes) -> bool:
         """Take the time that the beginning of its output asks for."""

@@ -74,22 +74,12 @@ class CommandExecutor(Executor):
 
 
 def command_spec(
-    hook: RegisteredHook,
-    call: HookCall,
-    timeout_s: float,
-    *,
-    warm: bool = False,
-    traced: bool = True,
+    hook: RegisteredHook, call: HookCall, timeout_s: float, *, warm: bool = False
 ) -> ProcessSpec:
-    """How a hook's command is to be run, for one event or to be kept warm.
-
-    ``traced``: the trace context is in its environment, if there is one.
-    """
+    """How a hook's command is to be run, for one event or to be kept warm."""
     assert hook.config.command is not None  # settings drop such a hook
     command, cwd = hook.config.command, hook.project or call.cwd
     env = _environment(hook, call, warm=warm)
-    if traced and not warm:
-        env |= trace_environment(hook, call)
     direct, shell = None, hook.config.shell
     if shell is None:
         shell = default_shell(call.cwd)
@@ -141,7 +131,9 @@ def _environment(hook: RegisteredHook, call: HookCall, *, warm: bool) -> dict[st
     env["PWD"] = hook.project or call.cwd
     env["HOOKLINE_PYTHON"] = sys.executable
     env |= request_environment(hook, call)
-    if warm:
+    if not warm:
+        env |= trace_environment(hook, call)
+    else:
         # What an event brings comes with each request; a hook's own variable of the
         # same name still counts, as it does for a command.
         for name in _event_environment(hook, call).keys() - hook.config.env.keys():

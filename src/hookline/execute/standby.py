@@ -115,7 +115,8 @@ class StandbyExecutor(KeepingExecutor):
         spec, event = cold, call.payload
         if trace := trace_environment(hook, call):
             # Those that wait were started before there was one.
-            spec = command_spec(hook, call, cold.timeout_s, traced=False)
+            untraced = structs.replace(call, telemetry=None)
+            spec = command_spec(hook, untraced, cold.timeout_s)
             event = b'%b,"hookline_trace":%b}' % (event[:-1], encode(trace))
         spec = structs.replace(spec, stdin=b"", on_start=None)
         while (process := pool.take(hook, _session_of(call))) is not None:

@@ -128,6 +128,7 @@ class Watcher:
             for fd in own_fds:
                 os.dup2(null.fileno(), fd, inheritable=False)
         self._end_shell()
+        fork_lock.release()
 
     def _rewrite(self) -> None:
         """Make room in a full pipe: what is in it comes to the present groups."""
@@ -215,21 +216,12 @@ def group_lives(group: int) -> bool:
     return not pids
 
 
-def _end() -> None:
-    watcher.kill_all()
-    watcher.stop()
-
-
-def _in_fork() -> None:
-    watcher.disown()
-    fork_lock.release()
-
-
 watcher = Watcher()
 """The one of this process."""
-atexit.register(_end)
+atexit.register(watcher.stop)
+atexit.register(watcher.kill_all)  # the last to be registered comes first
 register_at_fork(
     before=fork_lock.acquire,
     after_in_parent=fork_lock.release,
-    after_in_child=_in_fork,
+    after_in_child=watcher.disown,
 )

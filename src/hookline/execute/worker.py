@@ -14,7 +14,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 
 import msgspec
@@ -52,7 +52,6 @@ REPLACE_S = 1.0
 """How long a worker that was started ahead is gone; longer each time it dies again."""
 _MAX_REPLACE_S = 60.0
 _READ_SIZE = 64 * 1024
-_STDERR_BYTES = 16 * 1024
 _GROWTH = 6
 """A byte takes up to six in JSON: ``\\u0000``."""
 _FRAME_BYTES = 4096
@@ -140,19 +139,18 @@ class ProcessPool:
 
     def wait(self, process: KeptProcess) -> None:
         """Let it wait for the next event, unless it has ended or cannot be used."""
-        if self.is_closed or not process.is_usable:
-            self.end(process)
-            return
         idle_s = process.origin.hook.options.worker_idle_ms / 1000
         self.waiting[process] = end_at = self.loop.time() + idle_s
-        if self._timer is None or self._timer.when() > end_at:
+        # One that has ended already was waiting when that is noticed here.
+        if self.is_closed or not process.is_usable:
+            self.end(process)
+        elif self._timer is None or self._timer.when() > end_at:
             self._end_idle()
 
     def of_hook(self, serial: int) -> list[KeptProcess]:
         """Those of one hook that wait, for any thread."""
-        return [
-            each for each in tuple(self.waiting) if each.origin.hook.serial == serial
-        ]
+        waiting = tuple(self.waiting)
+        return [process for process in waiting if process.origin.hook.serial == serial]
 
     def take(self, hook: RegisteredHook, key: Hashable) -> KeptProcess | None:
         """One that was started for this, under the same files; others of it end."""
@@ -207,7 +205,9 @@ class ProcessPool:
         self.end_waiting(tuple(self.waiting))
         for workers in tuple(self.workers.values()):
             workers.stop_replacing()
-            await workers.all_idle()
+            async with AsyncExitStack() as turns:  # all of them: none has an event
+                for _ in range(workers.hook.config.pool):
+                    await turns.enter_async_context(workers.turns)
         while self._ending:
             await asyncio.wait(self._ending)
 
@@ -283,7 +283,8 @@ class WorkerProcess(KeptProcess):
         except OSError:
             close_own(*pipes)
             raise
-        self._stderr = Collector(self.loop, stderr, _STDERR_BYTES, lambda: None)
+        # Read so that it can go on writing, and not kept.
+        self._stderr = Collector(self.loop, stderr, 0, lambda: None)
         self._stderr.watch()
         self.loop.add_reader(self._stdout, self._readable)
 
@@ -488,17 +489,6 @@ class HookWorkers:
         if self.keeping is not None:
             self.keeping.cancel()
 
-    async def all_idle(self) -> None:
-        """Wait until none has an event."""
-        turns = 0
-        try:
-            while turns < self.hook.config.pool:
-                await self.turns.acquire()
-                turns += 1
-        finally:
-            for _ in range(turns):
-                self.turns.release()
-
     async def keep_one(self, call: HookCall) -> None:
         """Start a worker before the first event, and another whenever it is lost."""
         while True:
@@ -583,15 +573,8 @@ class WorkerExecutor(KeepingExecutor):
             if workers.keeping is None:
                 workers.keeping = runtime.loop.create_task(workers.keep_one(call))
 
-    def processes(self) -> int:
-        """How many workers live."""
-        return sum(len(workers.processes) for workers in self._all_workers())
-
-    def lost_hooks(self) -> list[str]:
-        """The hooks whose worker is gone, and no other is there yet."""
-        return [workers.hook.name for workers in self._all_workers() if workers.is_lost]
-
-    def _all_workers(self) -> list[HookWorkers]:
+    def all_workers(self) -> list[HookWorkers]:
+        """Those of all hooks on all event loops, for any thread."""
         pools = self._runtimes.parts(ProcessPool)
         return [workers for pool in pools for workers in tuple(pool.workers.values())]
 
