@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from os import PathLike
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ._internal.fork_safe import ForkSafeLock
 from .errors import HookSystemExistsError, SettingsError
 from .protocol.inputs import EventFirer, checked_translator
 from .settings.load import Settings
@@ -21,16 +21,8 @@ if TYPE_CHECKING:
     from .engine.system import HookSystem
     from .settings.watch import SettingsWatch
 
-_building = threading.RLock()
+_building = ForkSafeLock()
 """Threads that use a config for the first time at once share its system."""
-
-
-def _forget_holder() -> None:
-    global _building  # noqa: PLW0603 - in a fork its holder is not there
-    _building = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_forget_holder)
 
 
 class Config:
@@ -148,7 +140,7 @@ class Config:
         if self._hook_system is None and (reload or self.settings.hooks_enabled):
             from .engine.system import HookSystem
 
-            with _building:
+            with _building.held:
                 if self._hook_system is None:
                     HookSystem(self, reload=reload)
         return self._hook_system

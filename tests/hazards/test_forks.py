@@ -55,7 +55,7 @@ def fire(name):
 
 def hold(held, over):
     # A fork must not wait for a thread that it does not have.
-    with made._building, sync._lock, hooks._changing:
+    with made._building.held, sync._starting.held, hooks._changing.held:
         held.set()
         over.wait()
 

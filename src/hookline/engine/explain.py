@@ -38,7 +38,7 @@ from .run_hook import refusal
 _REVIEW = "run 'hookline trust' to review and approve it"
 
 
-class HookExplanation(Struct, frozen=True, kw_only=True):
+class HookExplanation(Struct, kw_only=True):
     """One configured hook, and whether it would run."""
 
     hook: RegisteredHook
@@ -108,38 +108,35 @@ class Explainer:
 
     def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
         hook, config = judged.hook, judged.hook.config
-        judgement, why = judged.judgement.value, self._why(judged)
-        if judged.judgement is not Judgement.RUNS:
-            return HookExplanation(
-                hook=hook,
-                judgement=judgement,
-                why=why,
-                duplicate_of=judged.duplicate_of,
-            )
-        # It is planned; something may still keep it from running.
-        condition = self._evaluated(hook, config.condition)
-        when = config.when if config.type is HookType.RULE else None
-        if hook.trust is TrustStatus.UNTRUSTED:
-            judgement = "untrusted"
-            why = f"not approved, and hooksConfig.untrusted blocks the event: {_REVIEW}"
-        elif hook.trust is TrustStatus.CHANGED:
-            judgement = "changed"
-            problem = (hook.approval and hook.approval.check()[0]) or "it changed"
-            why = f"{problem}, so it fails and its onError decides: {_REVIEW}"
-        elif refused := refusal(hook, self._call, self._breaker, to_run=False):
-            judgement = "skipped"
-            why = f"planned, but would not run: {refused.error}"
-        if condition is not None and condition.outcome.startswith(FALSE):
-            judgement = "condition false"
-            why = f"{why}, but its 'if' is {condition.outcome}"
-        return HookExplanation(
+        explained = HookExplanation(
             hook=hook,
-            judgement=judgement,
-            why=why,
-            order=order,
-            condition=condition,
-            rule=self._evaluated(hook, when),
+            judgement=judged.judgement.value,
+            why=self._why(judged),
+            duplicate_of=judged.duplicate_of,
         )
+        if judged.judgement is not Judgement.RUNS:
+            return explained
+        # It is planned; something may still keep it from running.
+        explained.order = order
+        if hook.trust is TrustStatus.UNTRUSTED:
+            explained.judgement = "untrusted"
+            policy = "hooksConfig.untrusted blocks the event"
+            explained.why = f"not approved, and {policy}: {_REVIEW}"
+        elif hook.trust is TrustStatus.CHANGED:
+            explained.judgement = "changed"
+            problem = (hook.approval and hook.approval.check()[0]) or "it changed"
+            policy = "it fails and its onError decides"
+            explained.why = f"{problem}, so {policy}: {_REVIEW}"
+        elif refused := refusal(hook, self._call, self._breaker, to_run=False):
+            explained.judgement = "skipped"
+            explained.why = f"planned, but would not run: {refused.error}"
+        explained.condition = condition = self._evaluated(hook, config.condition)
+        if condition is not None and condition.outcome.startswith(FALSE):
+            explained.judgement = "condition false"
+            explained.why += f", but its 'if' is {condition.outcome}"
+        if config.type is HookType.RULE:
+            explained.rule = self._evaluated(hook, config.when)
+        return explained
 
     def _evaluated(self, hook: RegisteredHook, source: str | None) -> Explained | None:
         if source is None:

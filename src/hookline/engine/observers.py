@@ -309,12 +309,13 @@ class Reporter:
             if not hook.is_async:
                 yield from _hook_records(hook)
         traits, outputs = TRAITS[event], aggregated.all_outputs
-        if not traits.can_block and any(output.is_blocking for output in outputs):
-            ignored = {"event": event.value, "message": "cannot block: ignored"}
-            yield WARNING, "hook:warning", ignored
-        if not traits.can_stop and any(output.stops for output in outputs):
-            ignored = {"event": event.value, "message": "cannot stop: ignored"}
-            yield WARNING, "hook:warning", ignored
+        blocks = not traits.can_block and any(it.is_blocking for it in outputs)
+        stops = not traits.can_stop and any(it.stops for it in outputs)
+        for verb, is_ignored in (("block", blocks), ("stop", stops)):
+            if is_ignored:
+                message = f"cannot {verb}: ignored"
+                about = {"event": event.value, "message": message}
+                yield WARNING, "hook:warning", about
         if not self._log.enabled(DEBUG):
             return
         failed = sum(hook.failed for hook in hooks)

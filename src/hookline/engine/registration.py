@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from hookline._internal.log import logger
 from hookline.errors import InvalidHookError
 from hookline.plan import RegisteredHook
-from hookline.protocol.convert import Mistake, convert_value, keys_of
+from hookline.protocol.convert import Mistake, keys_of
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.values import describe
 from hookline.rules.failure import FAILURE_CONDITIONS
@@ -104,7 +104,7 @@ class Registration:
                 continue
             field = keys_of(HookConfig)[key]
             mistakes: list[Mistake] = []
-            option = convert_value(in_full({key: value})[key], field.type, mistakes, ())
+            option = field.plan.convert(in_full({key: value})[key], mistakes, ())
             problems = [str(mistake) for mistake in mistakes]
             if isinstance(value, Mapping):
                 unknown = value.keys() - keys_of(FailurePolicy).keys()

@@ -7,7 +7,6 @@ one event loop in the background per Config (decision 0050).
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import weakref
 from collections.abc import Coroutine
@@ -16,28 +15,20 @@ from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
+from hookline._internal.fork_safe import ForkSafeLock
 from hookline.config import Config
 
 T = TypeVar("T")
 
 _JOIN_S = 5.0
 _loops: weakref.WeakKeyDictionary[Config, BackgroundLoop] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_starting = ForkSafeLock()
 _in_hooks: ContextVar[bool] = ContextVar("hookline_in_hooks", default=False)
-
-
-def _replace_lock() -> None:
-    """In a fork there is neither a thread of its parent nor the lock's holder."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_replace_lock)
 
 
 def run_sync(config: Config, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the one background loop of a config, and wait for it."""
-    with _lock:
+    with _starting.held:
         loop = _loops.get(config)
         if loop is None or not loop.is_alive():
             loop = _loops[config] = BackgroundLoop()

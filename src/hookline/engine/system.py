@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from hookline._internal.fork_safe import ForkSafeLock
 from hookline._internal.log import AnyLogger, DebugLogger, Guard, logger
 from hookline.config import Config
 from hookline.errors import (
@@ -106,7 +106,8 @@ class HookSystem:
         self._executors.provide_for(self._registry.all_hooks())
         self._breaker = CircuitBreaker(config.working_dir)
         self._runner = HookRunner(self._executors.by_type, self._breaker)
-        self._lock, self._host = threading.RLock(), os.getpid()
+        self._changing = ForkSafeLock()
+        """Held while it starts, or hooks are added, removed, switched or reloaded."""
         self._start_workers = start_workers
         self._settings_loaded_at = time.time()
         self._handler: HookEventHandler | None = None
@@ -158,21 +159,13 @@ class HookSystem:
             raise HookRegistryNotInitializedError("registry")
         return self._registry
 
-    @property
-    def _changing(self) -> threading.RLock:
-        """Held while it starts, or hooks are added, removed, switched or reloaded."""
-        if self._host != os.getpid():
-            # A fork while it was held: whoever held it is not there.
-            self._lock, self._host = threading.RLock(), os.getpid()
-        return self._lock
-
     async def initialize(self) -> None:
         """Build what is missing; concurrent calls share one run.
 
         A bus that refuses the subscription is a warning, and asked again later.
         """
         if self._handler is None:
-            with self._changing:
+            with self._changing.held:
                 if self._handler is None:
                     self._start()
         # Another task may have disposed of the handler meanwhile.
@@ -239,7 +232,7 @@ class HookSystem:
         return await self._watch_settings().reload()
 
     def _watch_settings(self) -> SettingsWatch:
-        with self._changing:
+        with self._changing.held:
             if self._watch is None:
                 # Most hosts load their settings once and need not load this module.
                 from hookline.settings.watch import SettingsWatch
@@ -264,7 +257,7 @@ class HookSystem:
             if layer.file not in files and not layer.is_project
             if (count := sum(1 for _ in layer.hooks()))
         ]
-        with self._changing:
+        with self._changing.held:
             previous = self._registry
             registry.take_over(previous, settings)
             is_emptied = self.active_hooks and not _count_active(registry, settings)
@@ -393,7 +386,7 @@ class HookSystem:
         )
 
         def register(function: HookCallable) -> HookCallable:
-            with self._changing:
+            with self._changing.held:
                 settings = self._config.settings
                 self._registry.add_function(registration.hook_of(function, settings))
             return function
@@ -409,12 +402,12 @@ class HookSystem:
         registered.
         """
         event_name = None if event is None else HookEventName.of(event)
-        with self._changing:
+        with self._changing.held:
             self._registry.remove_function(function, event_name)
 
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off."""
-        with self._changing:
+        with self._changing.held:
             self._registry.set_enabled(name, enabled)
             self._executors.retain(self._registry.all_hooks())
 

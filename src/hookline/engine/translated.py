@@ -27,7 +27,6 @@ from hookline.protocol.dialects import (
     HostNames,
     ambiguity,
     async_timeout,
-    claude_text,
     has_own_input,
     our_output,
     shown_input,
@@ -91,12 +90,14 @@ class Translation(Struct, frozen=True):
         if result.exit_code == 0:
             parsed, warnings = parse_answer(result.stdout)
             result = structs.replace(result, warnings=warnings, **_UNREAD)
-            if parsed is None:
-                wire = claude_text(event, result.stdout)
-            else:
+            if parsed is not None:
                 wire = our_output(
                     self.host, event, parsed, self.event_input, self.tool_name
                 )
+            elif result.stdout and event in (_E.BeforeAgent, _E.SessionStart):
+                wire = {"hookSpecificOutput": {"additionalContext": result.stdout}}
+            else:
+                wire = {}
         if event in _UNBLOCKED and wire.get("decision") in ("block", "deny"):
             message = wire.get("systemMessage") or wire.get("reason")
             wire = {**wire, "decision": None, "systemMessage": message}

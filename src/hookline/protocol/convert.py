@@ -95,9 +95,9 @@ class Key:
         """Whether null counts as absent, in a TypedDict."""
 
     @cached_property
-    def plan(self) -> _Plan:
+    def plan(self) -> TypePlan:
         """How its values are converted, made for the first of them."""
-        return _Plan(self.type)
+        return TypePlan(self.type)
 
 
 @cache
@@ -132,7 +132,7 @@ def convert(
     """
     kind: Any = to  # for mypy, type[T] is not hashable
     if not isinstance(value, Mapping):
-        _report(mistakes, path, expected_of(kind).mismatch(value))
+        _report(mistakes, path, TypePlan(kind).expected.mismatch(value))
         return None
     keys, values = keys_of(kind), {}
     keeps_unknown = not issubclass(kind, Struct)
@@ -155,12 +155,7 @@ def convert(
     return to(**values) if is_complete else None
 
 
-def convert_value(value: Any, to: Any, mistakes: list[Mistake], path: KeyPath) -> Any:
-    """Convert a value of any type; UNSET if it does not fit."""
-    return _Plan(to).convert(value, mistakes, path)
-
-
-class _Plan:
+class TypePlan:
     """A type, taken apart once: annotations are slow to hash and to inspect."""
 
     def __init__(self, to: Any) -> None:
@@ -176,11 +171,12 @@ class _Plan:
             self.choices = {choice.value: choice for choice in self.kind}
         arguments = get_args(plain)
         self.holds_any = bool(arguments) and arguments[-1] is Any
-        inner = [_Plan(it) for it in arguments if it not in (..., NoneType, Any)]
+        inner = [TypePlan(it) for it in arguments if it not in (..., NoneType, Any)]
         is_union = self.kind in (Union, UnionType)
         self.members = inner if is_union else [self]
         self.items = [] if is_union or self.holds_any else inner
         self.expected = self._expected()
+        """What a message says of the type."""
         limits = [it for it in getattr(to, "__metadata__", ()) if isinstance(it, Meta)]
         self.limited: Any = Annotated[self.kind, *limits] if limits else self.kind
         """The kind and its length, for a list whose items are converted."""
@@ -283,11 +279,6 @@ class _Plan:
             return bool(msgspec.convert(value, self.declared) == value)
         except _UNFIT:
             return False
-
-
-def expected_of(to: Any) -> Expected:
-    """What a message says of a type."""
-    return _Plan(to).expected
 
 
 def _report(mistakes: list[Mistake], path: KeyPath, message: str) -> None:

@@ -595,13 +595,6 @@ def _our_tool_input(
     return changed
 
 
-def claude_text(event: HookEventName, text: str) -> Wire:
-    """Convert the text output of such a hook; on some events it is context."""
-    if event in (_E.BeforeAgent, _E.SessionStart) and text:
-        return {"hookSpecificOutput": {"additionalContext": text}}
-    return {}
-
-
 def withheld(event: HookEventName, wire: Wire, text: str) -> Wire:
     """An output that puts a text in the place of a tool's result or an answer."""
     specific = wire.get("hookSpecificOutput")

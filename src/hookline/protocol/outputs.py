@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hookline.errors import nearest
 
-from .convert import Expected, KeyPath, Mistake, convert, expected_of, one_of
+from .convert import Expected, KeyPath, Mistake, TypePlan, convert, one_of
 from .events import TRAITS, HookEventName
 from .values import describe, key_text
 
@@ -282,7 +282,7 @@ def _fitting(
         if isinstance(value, field_type):
             fields[name] = value
         else:
-            problem = expected_of(field_type).mismatch(value)
+            problem = TypePlan(field_type).expected.mismatch(value)
             warnings.append(f"{prefix}{name}: {problem}; ignored")
     return fields
 

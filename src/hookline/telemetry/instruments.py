@@ -20,6 +20,8 @@ from weakref import WeakKeyDictionary
 from opentelemetry.context import Context
 from opentelemetry.metrics import Observation
 
+from hookline._internal.fork_safe import ForkSafeLock
+
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider
 
@@ -39,7 +41,7 @@ _MOST = 4 * MANY
 _nowhere = Context()
 
 _known: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 
 
 def instruments_of(provider: MeterProvider) -> Instruments | None:
@@ -49,7 +51,7 @@ def instruments_of(provider: MeterProvider) -> Instruments | None:
     """
     if type(provider).__module__.startswith("opentelemetry.metrics"):
         return None  # the placeholder of the API
-    with _lock:
+    with _lock.held:
         found = _known.get(provider)
         if found is None:
             found = _known[provider] = Instruments(provider)
@@ -201,8 +203,6 @@ class Instruments:
 
 
 def _reset_after_fork() -> None:
-    global _lock  # noqa: PLW0603 - another thread may have held it
-    _lock = threading.Lock()
     for found in list(_known.values()):
         found.reset()
 
