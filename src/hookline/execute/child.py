@@ -77,8 +77,10 @@ class ProcessSpec(Struct, frozen=True, kw_only=True):
     seconds that it has from then on, or None to leave that as it is."""
 
 
-def start(spec: ProcessSpec) -> tuple[int, Streams]:
-    """Start a program that ends with the host: its pid and our ends of its pipes."""
+def start(
+    spec: ProcessSpec, on_exit: Callable[[], None]
+) -> tuple[ProcessGroup, Streams]:
+    """Start a program that ends with the host: its group and our ends of its pipes."""
     with fork_lock:
         opened: list[int] = []
         pid = None
@@ -103,7 +105,11 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
         for fd in pipes:
             os.set_blocking(fd, False)
         own_fds.update(pipes)
-    return pid, pipes
+    try:
+        return ProcessGroup(pid, asyncio.get_running_loop(), on_exit), pipes
+    except OSError:
+        close_own(*pipes)
+        raise
 
 
 def _spawn(spec: ProcessSpec, streams: Streams) -> int:
@@ -288,13 +294,20 @@ class ProcessGroup:
 
 
 class Feeder:
-    """Writes one payload into a pipe and closes it, even if nobody reads."""
+    """Writes into a pipe, even if nobody reads."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        fd: int,
+        on_failure: Callable[[], None] | None = None,
+    ) -> None:
         self._loop = loop
         self._fd = fd
+        self._on_failure = on_failure
         self._unsent = memoryview(b"")
         self._size = 0
+        self._is_last = True
         self.is_closed = False
         self._waiting = False
         self.failed = False
@@ -305,9 +318,10 @@ class Feeder:
         """How many bytes are in the pipe, or were."""
         return self._size - len(self._unsent)
 
-    def write(self, payload: bytes) -> None:
-        """Write all of it, now or when there is room, then close the pipe."""
+    def write(self, payload: bytes, *, is_last: bool = True) -> None:
+        """Write all of it, now or when there is room; close the pipe after the last."""
         self._unsent, self._size = memoryview(payload), len(payload)
+        self._is_last = is_last
         if self._size > _PIPE_SIZE and sys.platform == "linux":
             # Fewer wake-ups of the event loop. Over the user's limit of pipe memory
             # the default size will do.
@@ -319,7 +333,7 @@ class Feeder:
         """Close the pipe, written or not."""
         if not self.is_closed:
             self.is_closed = True
-            if self._waiting:
+            if self._waiting and not self._loop.is_closed():
                 self._loop.remove_writer(self._fd)
             close_own(self._fd)
 
@@ -330,11 +344,16 @@ class Feeder:
             pass
         except OSError:
             self.failed = True
-        if self.failed or not self._unsent:
+        if self.failed or (self._is_last and not self._unsent):
             self.close()
-        elif not self._waiting:
+        elif self._unsent and not self._waiting:
             self._waiting = True
             self._loop.add_writer(self._fd, self._write)
+        elif self._waiting and not self._unsent:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+        if self.failed and self._on_failure is not None:
+            self._on_failure()
 
 
 class Collector:
@@ -382,7 +401,7 @@ class Collector:
         """Stop reading."""
         if not self.ended:
             self.ended = True
-            if self._watched:
+            if self._watched and not self._loop.is_closed():
                 self._loop.remove_reader(self._fd)
             close_own(self._fd)
 
@@ -454,12 +473,7 @@ class Child:
         self._other_end = -1
         self.has_read = True
         """Whether its input was read, once it has ended; known if it had to wait."""
-        pid, pipes = start(spec)
-        try:
-            self.group = ProcessGroup(pid, self.loop, self._ended)
-        except OSError:
-            close_own(*pipes)
-            raise
+        self.group, pipes = start(spec, self._ended)
         limit = spec.max_output_bytes
         self._stdin_fd, stdout, stderr = pipes
         self._stdin = Feeder(self.loop, self._stdin_fd)

@@ -70,20 +70,18 @@ class HookExecutors:
 
     def start_ahead(self, hooks: Iterable[RegisteredHook], *, workers: bool) -> None:
         """Start what waits for events: standby, and the first workers if asked for."""
-        waiting = self.workers if workers else None
-        if self.standby is None and waiting is None:
-            return
-        ready = [hook for hook in hooks if hook.may_start]
-        folder = self._config.working_dir
-        if waiting is not None:
-            waiting.start(
-                (h for h in ready if h.config.type is HookType.WORKER), folder
-            )
+        ahead: dict[HookType, StandbyExecutor | WorkerExecutor] = {}
         if self.standby is not None:
-            fields = {"cwd": folder, "session_id": self._config.session_id}
+            ahead[HookType.COMMAND] = self.standby
+        if self.workers is not None and workers:
+            ahead[HookType.WORKER] = self.workers
+        if ahead:
+            config = self._config
+            fields = {"cwd": config.working_dir, "session_id": config.session_id}
             call = HookCall(HookEventName.SessionStart, fields, current_depth())
-            commands = (h for h in ready if h.config.type is HookType.COMMAND)
-            self.standby.start(commands, call)
+            for hook in hooks:
+                if hook.config.type in ahead and hook.may_start:
+                    ahead[hook.config.type].start(hook, call)
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
         """Release what is kept of all other hooks, from any thread."""

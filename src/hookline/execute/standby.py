@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
 from subprocess import SubprocessError
 
 from msgspec import structs
@@ -101,12 +100,12 @@ class StandbyExecutor(KeepingExecutor):
                 self._fill_soon(runtime, pool, hook, call)
         return structs.replace(end, standby=is_hit)
 
-    def start(self, hooks: Iterable[RegisteredHook], call: HookCall) -> None:
+    def start(self, hook: RegisteredHook, call: HookCall) -> None:
         """Start processes ahead of the first event, for the session of ``call``."""
-        runtime = self._runtimes.here()
-        for hook in filter(has_standby, hooks):
-            if hook.config.managed or call.depth < hook.options.max_depth:
-                self._fill_soon(runtime, runtime.part(ProcessPool), hook, call)
+        may_run = hook.config.managed or call.depth < hook.options.max_depth
+        if has_standby(hook) and may_run:
+            runtime = self._runtimes.here()
+            self._fill_soon(runtime, runtime.part(ProcessPool), hook, call)
 
     async def _use_one(
         self, pool: ProcessPool, hook: RegisteredHook, call: HookCall, cold: ProcessSpec

@@ -25,7 +25,7 @@ from hookline.execute.child import (
     DRAIN_S,
     GRACE_S,
     Collector,
-    ProcessGroup,
+    Feeder,
     ProcessSpec,
     close_own,
     run_process,
@@ -273,16 +273,10 @@ class WorkerProcess(KeptProcess):
         self._is_open = True
         self._id = 0
         self._answer: asyncio.Future[RunEnd] | None = None
-        self._unsent = memoryview(b"")
-        self._is_writing = False
         self._line = bytearray()
-        pid, pipes = start(spec)
-        self._stdin, self._stdout, stderr = pipes
-        try:
-            self.group = ProcessGroup(pid, self.loop, self._exited)
-        except OSError:
-            close_own(*pipes)
-            raise
+        self.group, (stdin, self._stdout, stderr) = start(spec, self._exited)
+        unread = "it does not read its input"
+        self._stdin = Feeder(self.loop, stdin, lambda: self._lose(unread))
         # Read so that it can go on writing, and not kept.
         self._stderr = Collector(self.loop, stderr, 0, lambda: None)
         self._stderr.watch()
@@ -304,8 +298,8 @@ class WorkerProcess(KeptProcess):
         self._answer = answer
         timer = self.loop.call_later(timeout_s, _expire, answer)
         try:
-            self._unsent = memoryview(request_line(self._id, event_input, env))
-            self._write()
+            line = request_line(self._id, event_input, env)
+            self._stdin.write(line, is_last=False)
             return await answer
         finally:
             timer.cancel()
@@ -329,20 +323,6 @@ class WorkerProcess(KeptProcess):
         """Kill and reap it without the event loop."""
         self._close()
         self.group.abandon()
-
-    def _write(self) -> None:
-        try:
-            self._unsent = self._unsent[os.write(self._stdin, self._unsent) :]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._lose("it does not read its input")
-            return
-        if self._unsent and not self._is_writing:
-            self.loop.add_writer(self._stdin, self._write)
-        elif self._is_writing and not self._unsent:
-            self.loop.remove_writer(self._stdin)
-        self._is_writing = bool(self._unsent)
 
     def _readable(self) -> None:
         try:
@@ -414,9 +394,9 @@ class WorkerProcess(KeptProcess):
             self._is_open = False
             if not self.loop.is_closed():
                 self.loop.remove_reader(self._stdout)
-                self.loop.remove_writer(self._stdin)
-                self._stderr.close()
-            close_own(self._stdout, self._stdin)
+            close_own(self._stdout)
+            self._stdin.close()
+            self._stderr.close()
 
 
 _LINE_ENDS = {
@@ -564,14 +544,12 @@ class WorkerExecutor(KeepingExecutor):
                 workers.pool.end(worker)
             return structs.replace(end, started=started)
 
-    def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
-        """Start one worker for each hook ahead of its first event."""
+    def start(self, hook: RegisteredHook, call: HookCall) -> None:
+        """Start a worker ahead of the first event, in the folder of ``call``."""
         runtime = self._runtimes.here()
-        for hook in hooks:
-            call = HookCall(hook.event, {"cwd": cwd, "session_id": ""})
-            workers = self._workers(runtime, hook, call)
-            if workers.keeping is None:
-                workers.keeping = runtime.loop.create_task(workers.keep_one(call))
+        workers = self._workers(runtime, hook, call)
+        if workers.keeping is None:
+            workers.keeping = runtime.loop.create_task(workers.keep_one(call))
 
     def all_workers(self) -> list[HookWorkers]:
         """Those of all hooks on all event loops, for any thread."""
