@@ -143,6 +143,29 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         objects = encode([*pairs, config.pop("then")])
         return (*config.values(), objects, self.options, self.folder)
 
+    def facts(self) -> dict[str, Any]:
+        """What every report says of it, as JSON."""
+        config = self.config
+        return {
+            "event": self.event.value,
+            "matcher": self.matcher,
+            "name": self.name,
+            "source": self.source.value,
+            "type": config.type.value,
+            "enabled": self.enabled,
+            "trust": self.trust.value,
+            "mode": config.mode.value,
+            "sequential": self.sequential,
+            "managed": config.managed,
+            "dialect": config.dialect.value,
+            "async": config.is_async,
+            "standby": config.standby,
+            "description": config.description,
+            "timeout_ms": config.timeout_ms,
+            "file": self.file,
+            "project": self.project,
+        }
+
     def on(self, cause: FailureCause) -> OnFailure:
         """What a failure of this hook means for the event."""
         return self.options.on_error.get(cause) or OnFailure.ALLOW

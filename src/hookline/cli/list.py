@@ -77,27 +77,11 @@ def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
 
 def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
     return {
-        "event": hook.event.value,
-        "matcher": hook.matcher,
-        "name": hook.name,
-        "source": hook.source.value,
-        "type": hook.config.type.value,
-        "enabled": hook.enabled,
-        "trust": hook.trust.value,
+        **hook.facts(),
         "tripped": tripped,
-        "mode": hook.config.mode.value,
         "recheck": hook.config.recheck,
-        "sequential": hook.sequential,
-        "managed": hook.config.managed,
-        "dialect": hook.config.dialect.value,
         "command": hook.config.subject,
         "if": hook.config.condition,
-        "async": hook.config.is_async,
-        "standby": hook.config.standby,
-        "description": hook.config.description,
-        "timeout_ms": hook.config.timeout_ms,
-        "file": hook.file,
-        "project": hook.project,
     }
 
 

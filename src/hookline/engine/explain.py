@@ -35,6 +35,10 @@ from .planner import MAX_NAME, JudgedHook, Judgement, compile_matcher, judge, na
 from .registry import HookRegistry, registered_hook
 from .run_hook import refusal
 
+_FACTS = (
+    *("name", "source", "file", "project", "type", "matcher"),
+    *("sequential", "managed", "dialect", "async"),
+)
 _REVIEW = "run 'hookline trust' to review and approve it"
 
 
@@ -53,23 +57,14 @@ class HookExplanation(Struct, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         """It in the documented shape of ``hookline explain --json``."""
-        hook, config, original = self.hook, self.hook.config, self.duplicate_of
+        facts, original = self.hook.facts(), self.duplicate_of
         return {
-            "name": hook.name,
-            "source": hook.source.value,
-            "file": hook.file,
-            "project": hook.project,
-            "type": config.type.value,
-            "matcher": hook.matcher,
-            "sequential": hook.sequential,
+            **{name: facts[name] for name in _FACTS},
             "judgement": self.judgement,
             "why": self.why,
             "order": self.order,
             "duplicate_of": None if original is None else original.name,
-            "observes": config.mode is HookMode.OBSERVE,
-            "managed": config.managed,
-            "dialect": config.dialect.value,
-            "async": config.is_async,
+            "observes": self.hook.config.mode is HookMode.OBSERVE,
             "if": msgspec.to_builtins(self.condition),
             "rule": msgspec.to_builtins(self.rule),
             "runs": self.judgement == Judgement.RUNS,
