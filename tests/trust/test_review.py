@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.trust.review import MAX_COMPARED_LINES, line_diff
+from hookline.trust.review_text import MAX_COMPARED_LINES, line_diff
 
 
 def applied(old: list[str], diff: list[str]) -> list[str]:
