@@ -58,9 +58,9 @@ async def read_body(request: Request) -> dict[str, Any]:
 
 def number_of(request: Request, name: str, default: int | None = None) -> int | None:
     """A whole number of the query, or the default."""
-    given = request.query_params.get(name)
-    if given is None or given == "":
+    text = request.query_params.get(name)
+    if text is None or text == "":
         return default
-    if not (given.isascii() and given.isdecimal()) or len(given) > _LONGEST_NUMBER:
-        raise HTTPException(400, f"{name} is not a whole number: {given[:40]!r}")
-    return int(given)
+    if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST_NUMBER:
+        raise HTTPException(400, f"{name} is not a whole number: {text[:40]!r}")
+    return int(text)

@@ -64,11 +64,11 @@ def _static(request: Request) -> Response:
 
 
 def _file(name: str, status: int = 200) -> Response:
-    known = {one.name: one for one in _STATIC.glob("*") if one.suffix in _TYPES}
-    if name not in known:
+    files = {file.name: file for file in _STATIC.glob("*") if file.suffix in _TYPES}
+    if name not in files:
         raise HTTPException(404, "no such file")
-    kind = _TYPES[known[name].suffix]
-    return Response(known[name].read_bytes(), status, media_type=kind)
+    kind = _TYPES[files[name].suffix]
+    return Response(files[name].read_bytes(), status, media_type=kind)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -54,20 +54,20 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
 def list_projects(desk: Desk) -> dict[str, Any]:
     """The projects that apply in our folder, and the others that we know."""
-    here, others = _known_projects(desk)
+    nearby, elsewhere = _known_projects(desk)
     with _reading:
         return {
             "cwd": desk.cwd,
             "trusts_all": trusts_all(),
-            "projects": [describe(project) for project in here],
-            "others": list(_others(others)),
+            "projects": [describe(project) for project in nearby],
+            "others": list(_others(elsewhere)),
         }
 
 
 def describe_known(desk: Desk, project: str) -> dict[str, Any]:
     """One of the projects that the view lists: no other folder is read."""
-    here, others = _known_projects(desk)
-    if project not in here and project not in others:
+    nearby, elsewhere = _known_projects(desk)
+    if project not in nearby and project not in elsewhere:
         hint = f"run 'hookline trust' in {escaped(project)[:300]}"
         raise HTTPException(404, f"unknown project: {hint}")
     with _reading:
@@ -81,11 +81,15 @@ Others = dict[str, Manifest | None]
 def _known_projects(desk: Desk) -> tuple[tuple[str, ...], Others]:
     """The projects of our folder; those that are trusted, or in the journal."""
     workspace = find_workspace(desk.cwd)
-    here = workspace.projects or (workspace.folder,)
+    nearby = workspace.projects or (workspace.folder,)
     recorded: Others = {state.project: state for state in all_approvals()}
-    seen = dict.fromkeys(_projects_of_events(desk))
-    known = {one: recorded.get(one) for one in (*seen, *recorded) if one not in here}
-    return here, dict(islice(known.items(), MAX_OTHERS))
+    active = dict.fromkeys(_projects_of_events(desk))
+    projects = {
+        project: recorded.get(project)
+        for project in (*active, *recorded)
+        if project not in nearby
+    }
+    return nearby, dict(islice(projects.items(), MAX_OTHERS))
 
 
 def _projects_of_events(desk: Desk) -> Iterator[str]:
@@ -102,16 +106,16 @@ def _projects_of_events(desk: Desk) -> Iterator[str]:
 
 def describe(project: str) -> dict[str, Any]:
     """One project: its state, and what a person is asked to approve."""
-    found: dict[str, Any] = {"project": project, "commands": _commands(project)}
+    facts: dict[str, Any] = {"project": project, "commands": _commands(project)}
     try:
         review = review_project(project)
     except HooklineError as error:
-        return found | {"state": "broken", "problem": str(error)}
+        return facts | {"state": "broken", "problem": str(error)}
     if review.is_unchanged:
         state = "trusted" if review.has_hooks else "empty"
-        return found | {"state": state, "approval": _approval(review.before)}
+        return facts | {"state": state, "approval": _approval(review.before)}
     lines = list(islice(ReviewText(review).lines(show=False), MAX_LINES + 1))
-    return found | {
+    return facts | {
         "state": "waiting",
         "problem": record_problem(project),
         "approval": _approval(review.before),
@@ -121,9 +125,9 @@ def describe(project: str) -> dict[str, Any]:
     }
 
 
-def _others(known: Others) -> Iterator[dict[str, Any]]:
+def _others(projects: Others) -> Iterator[dict[str, Any]]:
     end = time.monotonic() + _CHECK_S
-    for project, record in known.items():
+    for project, record in projects.items():
         state = _state(project) if time.monotonic() < end else "not checked"
         if state != "empty" or record is not None:
             yield {
@@ -185,9 +189,9 @@ def quoted(path: str) -> str:
     """A path for a shell; one with control characters is safe to paste too."""
     if path.isprintable():
         return shlex.quote(path)
-    known = {"\\": "\\\\", "'": "\\'"}
+    escapes = {"\\": "\\\\", "'": "\\'"}
     parts = (
-        known.get(c, c)
+        escapes.get(c, c)
         if c.isprintable()
         else "".join(f"\\x{byte:02x}" for byte in os.fsencode(c))
         for c in path

@@ -84,9 +84,9 @@ def _neighbours(reader: JournalReader, full: FullEntry) -> Iterator[int | None]:
     """The ids of the events before and after it in its session."""
     entry = full.entry
     for query in (_BEFORE, _AFTER):
-        given = [entry.session, entry.id, entry.id, _NEIGHBOURS]
-        found = reader.connection.execute(query, given).fetchone()
-        yield None if found is None else found[0]
+        values = [entry.session, entry.id, entry.id, _NEIGHBOURS]
+        row = reader.connection.execute(query, values).fetchone()
+        yield None if row is None else row[0]
 
 
 def _recorded(full: FullEntry) -> dict[str, Any]:
@@ -149,15 +149,18 @@ def trace_merge(
     event_input: dict[str, Any],
 ) -> list[Any]:
     """Which hook gave which field of the merged output."""
-    said = _counted(hooks, event, event_input)
-    found = msgspec.to_builtins(trace_fields(final_output, said))
-    return [_shortened(field) for field in found]
+    outputs = _counted(hooks, event, event_input)
+    fields = msgspec.to_builtins(trace_fields(final_output, outputs))
+    return [_shortened(field) for field in fields]
 
 
 def _shortened(field: dict[str, Any]) -> dict[str, Any]:
     """The field with long texts cut: they are in the outputs as a whole."""
-    said = [one | {"value": _short(one["value"])} for one in field["said"]]
-    return field | {"value": _short(field["value"]), "said": said}
+    contributions = [
+        contribution | {"value": _short(contribution["value"])}
+        for contribution in field["said"]
+    ]
+    return field | {"value": _short(field["value"]), "said": contributions}
 
 
 def _short(value: Any) -> Any:
@@ -190,22 +193,22 @@ def changes_by(
     """What hooks changed, as a value before and after; void if the event ``ended``."""
     final, _ = read_output(final_output, event)
     chain = TRAITS[event].chain
-    found = []
+    changes = []
     if chain is not Chain.NOTHING:
         before, after = event_input.get(chain), _after(event_input, final, chain)
         if not same_json(before, after):
             # Blocked: nobody applied the change.
             void = ended and chain is not Chain.LLM_RESPONSE
-            found.append(_change(chain.value, before, after, void=void))
+            changes.append(_change(chain.value, before, after, void=void))
     if final.tool_config is not None and event is HookEventName.BeforeToolSelection:
         request = event_input.get("llm_request")
         before = request.get("toolConfig") if isinstance(request, dict) else None
-        found.append(_change("tools", before, final.tool_config, void=ended))
+        changes.append(_change("tools", before, final.tool_config, void=ended))
     if final.withholds_result and event is HookEventName.AfterTool:
-        found.append(_change("tool_response", event_input.get("tool_response"), None))
+        changes.append(_change("tool_response", event_input.get("tool_response"), None))
     if final.additional_context and chain not in (Chain.PROMPT, Chain.LLM_REQUEST):
-        found.append(_change("additionalContext", None, final.additional_context))
-    return found
+        changes.append(_change("additionalContext", None, final.additional_context))
+    return changes
 
 
 def _after(event_input: dict[str, Any], final: HookOutput, chain: Chain) -> Any:

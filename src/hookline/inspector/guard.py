@@ -77,26 +77,26 @@ class Guard:
         headers = Headers(scope=scope)
         if problem := self._foreign(headers):
             return _denied(headers, problem)
-        given = [v for k, v in _query(scope) if k == "token"]
-        if given:
-            known = len(given) == 1 and self._is_known(given[0].encode())
-            return self._enter(scope) if known else _denied(headers)
+        tokens = [v for k, v in _query(scope) if k == "token"]
+        if tokens:
+            is_known = len(tokens) == 1 and self._is_known(tokens[0].encode())
+            return self._enter(scope) if is_known else _denied(headers)
         if not self._has_cookie(headers):
             return _denied(headers)
         return _misused(scope["method"], headers)
 
-    def _is_known(self, given: bytes) -> bool:
-        if compare_digest(given, self._once):
+    def _is_known(self, token: bytes) -> bool:
+        if compare_digest(token, self._once):
             self._once = secrets.token_bytes()
             return True
-        return compare_digest(given, self._token)
+        return compare_digest(token, self._token)
 
     def _foreign(self, headers: Headers) -> str | None:
         """What is wrong with where the request comes from."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             return f"this is not the host of the inspector: {_HINT}"
-        if any(one != f"http://{hosts[0]}" for one in headers.getlist("origin")):
+        if any(origin != f"http://{hosts[0]}" for origin in headers.getlist("origin")):
             return "requests of other origins are refused"
         sites = headers.getlist("sec-fetch-site")
         if any(site not in {"same-origin", "none"} for site in sites):
@@ -117,9 +117,9 @@ class Guard:
             return refuse(403, f"the token belongs into the first address: {_HINT}")
         # One slash: an address that starts with two would lead to another host.
         path = "/" + quote(scope["path"].lstrip("/"))
-        rest = urlencode([(k, v) for k, v in _query(scope) if k != "token"])
+        query = urlencode([(k, v) for k, v in _query(scope) if k != "token"])
         response = Response(status_code=303)
-        response.headers["Location"] = f"{path}?{rest}" if rest else path
+        response.headers["Location"] = f"{path}?{query}" if query else path
         response.set_cookie(
             self._cookie,
             self._token.decode(),
@@ -163,13 +163,13 @@ def _too_long() -> Response:
 
 def _bounded(receive: Receive) -> Receive:
     """Refuse a body that turns out to be longer than it may be."""
-    taken = 0
+    size = 0
 
     async def take() -> Message:
-        nonlocal taken
+        nonlocal size
         message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > _LONGEST_BODY:
+        size += len(message.get("body", b""))
+        if size > _LONGEST_BODY:
             raise HTTPException(413, f"the body has more than {_LONGEST_BODY} bytes")
         return message
 

@@ -57,8 +57,8 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return reply(await desk.in_thread(list_hooks, desk))
 
     async def failures(request: Request) -> Response:
-        wanted = dict(request.query_params)
-        return reply(await desk.in_thread(list_failures, desk, wanted))
+        query = dict(request.query_params)
+        return reply(await desk.in_thread(list_failures, desk, query))
 
     async def values(request: Request) -> Response:
         key, event = request.query_params.get("key", ""), number_of(request, "event")
@@ -87,16 +87,16 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
     problems = [*map(str, config.settings.errors), *config.settings.warnings]
     recorded = [(key, of) for key, of in figures.items() if isinstance(key, Recorded)]
     recorded.sort(key=lambda pair: -pair[1]["runs"])
-    namesakes = Counter(one.identity for one in listed)
+    namesakes = Counter(listed_hook.identity for listed_hook in listed)
     of_runs = sum(len(runs.durations) for runs in runs.values())
     return {
         "hooks": [
-            _facts(one, breaker)
+            _facts(listed_hook, breaker)
             | {
-                "figures": figures.get(one.key),
-                "namesakes": namesakes[one.identity] - 1,
+                "figures": figures.get(listed_hook.key),
+                "namesakes": namesakes[listed_hook.identity] - 1,
             }
-            for one in listed[:MAX_HOOKS]
+            for listed_hook in listed[:MAX_HOOKS]
         ],
         "hooks_left_off": max(0, len(listed) - MAX_HOOKS),
         "recorded": [
@@ -171,31 +171,31 @@ def _breaker(hook: RegisteredHook, breaker: CircuitBreaker) -> dict[str, Any]:
     return {
         "state": "open" if skipped else "closed",
         "skipped": [
-            {"tool": tool, "timeouts": one.count, "until": one.until}
-            for tool, one in skipped.items()
+            {"tool": tool, "timeouts": timeouts.count, "until": timeouts.until}
+            for tool, timeouts in skipped.items()
         ],
         **limits,
     }
 
 
-def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
+def list_failures(desk: Desk, query: dict[str, str]) -> dict[str, Any]:
     """The last failures of a configured hook by its key, or of recorded ones."""
     listed = configured_hooks(desk.config)
-    owners, key = Owners(desk.config, listed), wanted.get("key")
-    name = _found(listed, key).hook.name if key else wanted.get("name")
+    owners, key = Owners(desk.config, listed), query.get("key")
+    name = _found(listed, key).hook.name if key else query.get("name")
     if not name:
         raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
     names = RunKey.__struct_fields__
-    same = {k: wanted[k] for k in names if k != "name" and wanted.get(k)}
+    fields = {k: query[k] for k in names if k != "name" and query.get(k)}
 
     def is_wanted(run: dict[str, Any]) -> bool:
-        found = owners.of(RunKey(*(run[field] for field in names)))
+        hooks = owners.of(RunKey(*(run[field] for field in names)))
         if key:
-            return key in found
-        kinds = [one.kind for one in found if isinstance(one, Recorded)]
-        if wanted.get("kind") and wanted["kind"] not in kinds:
+            return key in hooks
+        kinds = [hook.kind for hook in hooks if isinstance(hook, Recorded)]
+        if query.get("kind") and query["kind"] not in kinds:
             return False
-        return all(run[k] == value for k, value in same.items())
+        return all(run[k] == value for k, value in fields.items())
 
     with desk.read() as reader:
         newest = islice(reader.failures(name), MAX_RUNS)
@@ -204,10 +204,10 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
 
 
 def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
-    same = ("event_id", "at", "event", "target", "session", "cwd", "exit_code")
+    names = ("event_id", "at", "event", "target", "session", "cwd", "exit_code")
     error, stderr = (str(run[name] or "") for name in ("error", "stderr"))
     return {
-        **{name: run[name] for name in (*same, "duration_ms")},
+        **{name: run[name] for name in (*names, "duration_ms")},
         "cause": _cause(run),
         "error": error[:MAX_TEXT],
         "stderr": stderr[:MAX_TEXT],
@@ -261,12 +261,12 @@ def explain_values(desk: Desk, key: str, event_id: int | None) -> dict[str, Any]
 
 def _call(event: HookEventName, full: FullEntry) -> HookCall:
     """The event as it was recorded: its own folder, session and time."""
-    known = {"cwd": full.entry.cwd, "session_id": full.entry.session}
+    facts = {"cwd": full.entry.cwd, "session_id": full.entry.session}
     # A journal is a file: what it holds may have another shape.
     whole: Any = full.input
     items = whole.items() if isinstance(whole, dict) else ()
-    given = {k: v for k, v in items if k not in known or isinstance(v, str)}
-    return HookCall(event, known | given)
+    fields = {k: v for k, v in items if k not in facts or isinstance(v, str)}
+    return HookCall(event, facts | fields)
 
 
 def _is_of(run: dict[str, Any], listed: ListedHook) -> bool:
@@ -289,15 +289,15 @@ def _outcome(event: HookEventName, run: dict[str, Any]) -> str:
     return f"{outcome}, asked again" if run["recheck"] else outcome
 
 
-def _shown(found: Explained) -> dict[str, Any]:
+def _shown(explained: Explained) -> dict[str, Any]:
     return {
-        "source": _cut(found.source, MAX_TEXT),
-        "outcome": _cut(found.outcome, MAX_TEXT),
+        "source": _cut(explained.source, MAX_TEXT),
+        "outcome": _cut(explained.outcome, MAX_TEXT),
         "parts": [
             {k: _cut(getattr(part, k), MAX_TEXT) for k in ("text", "outcome")}
-            for part in found.parts
+            for part in explained.parts
         ],
-        "values": [_value(path, value) for path, value in found.values.items()],
+        "values": [_value(path, value) for path, value in explained.values.items()],
     }
 
 
@@ -307,10 +307,10 @@ def _value(path: str, value: Any) -> dict[str, Any]:
 
 
 def _found(listed: list[ListedHook], key: str | None) -> ListedHook:
-    found = next((one for one in listed if one.key == key), None)
-    if found is None:
+    configured = next((hook for hook in listed if hook.key == key), None)
+    if configured is None:
         raise HTTPException(404, "this hook is no longer configured: reload the page")
-    return found
+    return configured
 
 
 def _clean(text: str | None) -> str | None:

@@ -64,11 +64,11 @@ def configured_hooks(config: Config) -> list[ListedHook]:
     ]
     for event in HookEventName:
         hooks += switched_off(config.settings, event)
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     listed = []
     for hook, why in hooks:
         digest = _digest(hook)
-        seen[digest] = number = seen.get(digest, 0) + 1
+        numbers[digest] = number = numbers.get(digest, 0) + 1
         listed.append(ListedHook(f"{digest}-{number}", hook, why))
     return listed
 
@@ -84,20 +84,22 @@ class Owners:
     """Tells which hooks a run counts for."""
 
     def __init__(self, config: Config, listed: list[ListedHook]) -> None:
-        here = os.path.realpath(config.working_dir)
-        self._places = {here, *config.settings.projects}
+        folder = os.path.realpath(config.working_dir)
+        self._places = {folder, *config.settings.projects}
         self._listed: dict[tuple[str, str, str, str], list[ListedHook]] = {}
-        for one in listed:
-            self._listed.setdefault(one.identity, []).append(one)
+        for hook in listed:
+            self._listed.setdefault(hook.identity, []).append(hook)
         self._folders: dict[str, str] = {}
 
     def of(self, run: RunKey) -> list[Hashable]:
         """The keys of configured hooks, or one ``Recorded``."""
         identity, cwd = (run.event, run.name, run.source, run.type), run.cwd
         folder = self._resolved(cwd)
-        found = [one for one in self._listed.get(identity, ()) if _ran_in(one, folder)]
-        if found:
-            return [one.key for one in found]
+        hooks = [
+            hook for hook in self._listed.get(identity, ()) if _ran_in(hook, folder)
+        ]
+        if hooks:
+            return [hook.key for hook in hooks]
         if identity[2] == HookSource.RUNTIME:
             return [Recorded("code", *identity, None)]
         is_local = identity[2] in {HookSource.PROJECT, HookSource.EXPLICIT}

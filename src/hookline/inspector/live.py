@@ -99,7 +99,7 @@ def _stamp(desk: Desk) -> object:
 
 def _file_stamp(path: str) -> object:
     try:
-        found = os.stat(path)  # noqa: PTH116 - a string
+        status = os.stat(path)  # noqa: PTH116 - a string
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -126,18 +126,18 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
 
 def _replay(desk: Desk, request: ReplayRequest) -> Wire:
-    config, wanted = request.config(desk), request.wanted(desk.cwd)
+    config, event_filter = request.config(desk), request.wanted(desk.cwd)
     words = ["hookline", "replay", *request.options(desk)]
     with desk.read() as reader:
-        kinds = reader.kinds(wanted)
-        everywhere = reader.count(structs.replace(wanted, project=None))
-        found = _Found()
-        asyncio.run(found.search(reader, wanted, Decider(config)))
+        kinds = reader.kinds(event_filter)
+        everywhere = reader.count(structs.replace(event_filter, project=None))
+        outcome = _Found()
+        asyncio.run(outcome.search(reader, event_filter, Decider(config)))
     events = sum(kind.count for kind in kinds)
     return {
-        **found.report(),
+        **outcome.report(),
         "events": events,
-        "undecided": events - found.decided - sum(found.programs.values()),
+        "undecided": events - outcome.decided - sum(outcome.programs.values()),
         "apart_events": sum(kind.count for kind in kinds if inexact(kind)),
         "elsewhere": everywhere - events,
         "messages": [*map(str, config.settings.errors), *config.settings.warnings],
@@ -158,11 +158,11 @@ class _Found:
         self._failures: list[Wire] = []
 
     async def search(
-        self, reader: JournalReader, wanted: EventFilter, decider: Decider
+        self, reader: JournalReader, event_filter: EventFilter, decider: Decider
     ) -> None:
         """Decide the events again."""
         deadline = time.monotonic() + _BUDGET_S
-        ids = [event_id for event_id, _ in reader.sessions(wanted)]
+        ids = [event_id for event_id, _ in reader.sessions(event_filter)]
         for event_id in reversed(ids):
             if time.monotonic() > deadline:
                 return

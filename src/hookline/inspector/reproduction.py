@@ -37,11 +37,11 @@ _WORDS = {"ask": "asks", "changed": "is changed"}
 
 def reproductions(full: FullEntry, options: Sequence[str]) -> dict[str, Any]:
     """The event as a command and as a test; ``options`` say which settings to use."""
-    found: dict[str, Any] = {"inexact": reasons_inexact(full)}
+    copies: dict[str, Any] = {"inexact": reasons_inexact(full)}
     if len(encode(full.input)) > _MAX_BYTES:
-        return found | {"fire_command": None, "case": None}
-    made = hooktest(full, options)
-    return found | {"fire_command": fire_command(full, options), "case": made}
+        return copies | {"fire_command": None, "case": None}
+    case = hooktest(full, options)
+    return copies | {"fire_command": fire_command(full, options), "case": case}
 
 
 def reasons_inexact(full: FullEntry) -> list[str]:
@@ -93,11 +93,11 @@ def _escaped_units(character: str) -> str:
 
 def hooktest(full: FullEntry, options: Sequence[str]) -> dict[str, Any]:
     """A hooktest with this event as its case, and how to use it."""
-    given = dict(zip(options[::2], options[1::2], strict=True)).get("--settings")
+    settings = dict(zip(options[::2], options[1::2], strict=True)).get("--settings")
     case = _Case(full)
     text = "\n".join(
         (
-            f"settings = {toml_value(given or 'project')}",
+            f"settings = {toml_value(settings or 'project')}",
             "",
             "[[case]]",
             *case.lines(),
@@ -142,7 +142,7 @@ class _Case:
         word = _WORDS.get(entry.verdict, f"is {entry.verdict}")
         plain = {"name": f"{about[:_MAX_MESSAGE]} {word}", "event": entry.event}
         tables: dict[str, dict[str, Any]] = {}
-        others: dict[str, Any] = {}
+        event_fields: dict[str, Any] = {}
         for field, value in self._full.input.items():
             written = self._writable(value)
             if field in _GIVEN_ELSEWHERE or written is None:
@@ -152,18 +152,22 @@ class _Case:
             elif field in _OBJECTS and isinstance(written, dict):
                 tables[field] = written
             else:
-                others[field] = written
-        return plain, tables | ({"input": others} if others else {})
+                event_fields[field] = written
+        return plain, tables | ({"input": event_fields} if event_fields else {})
 
     def _expectation(self) -> dict[str, Any]:
         entry = self._full.entry
-        found: dict[str, Any] = {"expect": self._full.decided.expected}
+        expected: dict[str, Any] = {"expect": self._full.decided.expected}
         first = (entry.reason or "").strip().partition("\n")[0][:_MAX_MESSAGE]
-        if first and found["expect"] != "allow" and not self._full.entry.output_masked:
-            found["message"] = re.escape(first)
+        if (
+            first
+            and expected["expect"] != "allow"
+            and not self._full.entry.output_masked
+        ):
+            expected["message"] = re.escape(first)
         if any(hook["failed"] and not hook["async"] for hook in self._full.hooks):
-            found["fails"] = True
-        return found
+            expected["fails"] = True
+        return expected
 
     def _changed(self) -> dict[str, Any] | None:
         """What the hooks changed, if that is recorded whole."""

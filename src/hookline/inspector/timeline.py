@@ -62,9 +62,9 @@ def routes(desk: Desk) -> list[BaseRoute]:
     async def stream(request: Request) -> Response:
         if len(streams) >= _MOST_STREAMS:
             raise HTTPException(503, "too many pages are open: close some")
-        made = _EventStream(desk, live, _wanted(request), _after(request))
-        made.is_of_browser = "sec-fetch-site" in request.headers
-        return event_stream(made.run(streams))
+        page_stream = _EventStream(desk, live, _wanted(request), _after(request))
+        page_stream.is_of_browser = "sec-fetch-site" in request.headers
+        return event_stream(page_stream.run(streams))
 
     return [
         Route("/api/overview", overview, methods=["GET"]),
@@ -111,12 +111,12 @@ def _journal(desk: Desk) -> dict[str, Any]:
 
 
 def _search(desk: Desk, request: Request) -> dict[str, Any]:
-    wanted, before = _wanted(request), number_of(request, "before")
+    event_filter, before = _wanted(request), number_of(request, "before")
     limit = min(number_of(request, "limit", _LIMIT) or _LIMIT, _LARGEST_LIMIT)
     if not os.path.lexists(desk.journal):
         return asdict(Found(events=[], next=None, searched_to=None, complete=True))
     with desk.read() as reader:
-        found = reader.search(wanted, before, limit, _BUDGET_S)
+        found = reader.search(event_filter, before, limit, _BUDGET_S)
         rows = [_row(event, reader) for event in found.events]
     return {**asdict(found), "events": rows}
 
@@ -175,11 +175,11 @@ class _EventStream:
     """The events of one page, as they are recorded."""
 
     def __init__(
-        self, desk: Desk, live: Live, wanted: EventFilter, after: int | None
+        self, desk: Desk, live: Live, event_filter: EventFilter, after: int | None
     ) -> None:
         self._desk = desk
         self._live = live
-        self._wanted = wanted
+        self._wanted = event_filter
         self._after = after or 0
         self._from_now = after is None
         self._file: tuple[int, int] | None = None
@@ -234,14 +234,14 @@ class _EventStream:
 
     async def _new_events(self, state: JournalState) -> list[bytes]:
         try:
-            rows, seen = await self._desk.in_thread(
+            rows, last = await self._desk.in_thread(
                 _next_events, self._desk, self._wanted, self._after
             )
         except JournalError:
             return []  # the next look finds out what happened to it
         # An event that was recorded after the state was read comes with the next
         # one: until then the journal would look as if it had lost it.
-        self._after = min(max(seen, self._after), state.last_id)
+        self._after = min(max(last, self._after), state.last_id)
         return [
             server_event("event", row, row["id"])
             for row in rows
@@ -254,9 +254,11 @@ def _end_oldest(streams: list[_EventStream]) -> None:
 
     A page whose stream ends connects again, and misses nothing.
     """
-    of_browsers = [one for one in streams if one.is_of_browser and not one.has_ended]
-    for one in of_browsers[:-_MOST_BROWSER_STREAMS]:
-        one.has_ended = True
+    of_browsers = [
+        stream for stream in streams if stream.is_of_browser and not stream.has_ended
+    ]
+    for stream in of_browsers[:-_MOST_BROWSER_STREAMS]:
+        stream.has_ended = True
 
 
 def _settings(desk: Desk) -> dict[str, Any]:
@@ -265,10 +267,10 @@ def _settings(desk: Desk) -> dict[str, Any]:
 
 
 def _next_events(
-    desk: Desk, wanted: EventFilter, after: int
+    desk: Desk, event_filter: EventFilter, after: int
 ) -> tuple[list[dict[str, Any]], int]:
     with desk.read() as reader:
-        events, last = reader.search_after(wanted, after, _STREAM_BATCH)
+        events, last = reader.search_after(event_filter, after, _STREAM_BATCH)
         return [_row(event, reader) for event in events], last
 
 

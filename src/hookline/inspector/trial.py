@@ -88,15 +88,15 @@ async def read_trial(request: Request) -> Trial:
     return trial
 
 
-def _object(given: dict[str, Any] | str | None, what: str) -> Wire:
-    if given is None or isinstance(given, dict):
-        return given or {}
+def _object(value_or_text: dict[str, Any] | str | None, field: str) -> Wire:
+    if value_or_text is None or isinstance(value_or_text, dict):
+        return value_or_text or {}
     try:
-        value = decode(given, nan_as_null=True)
+        value = decode(value_or_text, nan_as_null=True)
     except ValueError as error:
-        raise HooklineError(f"{what} is not valid JSON: {error}") from error
+        raise HooklineError(f"{field} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise HooklineError(f"{what}: expected a JSON object, got {value!r:.60}")
+        raise HooklineError(f"{field}: expected a JSON object, got {value!r:.60}")
     return value
 
 

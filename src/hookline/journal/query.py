@@ -338,14 +338,16 @@ class JournalReader(Struct):
     project_of: Callable[[str], str]
     """The project of a recorded working directory, a full path."""
 
-    def count(self, wanted: EventFilter) -> int:
+    def count(self, event_filter: EventFilter) -> int:
         """How many events there are."""
-        return int(self._select("count(*)", wanted).fetchone()[0])
+        return int(self._select("count(*)", event_filter).fetchone()[0])
 
-    def newest(self, wanted: EventFilter, limit: int | None) -> list[Entry]:
+    def newest(self, event_filter: EventFilter, limit: int | None) -> list[Entry]:
         """The last events, in the order in which they happened."""
         most = -1 if limit is None else limit
-        rows = self._select(_COLUMNS, wanted, "ORDER BY id DESC LIMIT :most", most=most)
+        rows = self._select(
+            _COLUMNS, event_filter, "ORDER BY id DESC LIMIT :most", most=most
+        )
         return [_entry(row) for row in rows][::-1]
 
     def last_id(self) -> int:
@@ -353,24 +355,26 @@ class JournalReader(Struct):
         return int(self._select("max(id)", EventFilter()).fetchone()[0] or 0)
 
     def search(
-        self, wanted: EventFilter, before: int | None, limit: int, budget_s: float
+        self, event_filter: EventFilter, before: int | None, limit: int, budget_s: float
     ) -> Found:
         """The newest events that match, of those before an id."""
         deadline = time.monotonic() + budget_s
         events: list[ListedEntry] = []
         high, low = self.last_id() + 1 if before is None else before, 0
-        if wanted.until is not None:
-            edge = self._nearest("at <= ? ORDER BY at DESC", wanted.until)
+        if event_filter.until is not None:
+            edge = self._nearest("at <= ? ORDER BY at DESC", event_filter.until)
             high = min(high, edge + _LATE_EVENTS) if edge else 0
-        if wanted.since is not None:
-            edge = self._nearest("at >= ? ORDER BY at", wanted.since)
+        if event_filter.since is not None:
+            edge = self._nearest("at >= ? ORDER BY at", event_filter.since)
             low = edge - _LATE_EVENTS if edge else high
         low = max(low, 0)
         while True:
             start = max(low + 1, high - _SLICE)
             within = "AND id < :high AND id >= :start ORDER BY id DESC LIMIT :most"
             most = limit - len(events)
-            events += self._list(wanted, within, high=high, start=start, most=most)
+            events += self._list(
+                event_filter, within, high=high, start=start, most=most
+            )
             is_full = len(events) >= limit
             high = events[-1].entry.id if is_full else start
             is_rest = self._nearest("id < ? ORDER BY id DESC", high) > low
@@ -385,22 +389,24 @@ class JournalReader(Struct):
         )
 
     def search_after(
-        self, wanted: EventFilter, after: int, limit: int
+        self, event_filter: EventFilter, after: int, limit: int
     ) -> tuple[list[ListedEntry], int]:
         """The next events after an id, oldest first, and the last id looked at."""
         last = self.last_id()
         within = "AND id > :start AND id <= :last ORDER BY id LIMIT :most"
-        events = self._list(wanted, within, start=after, last=last, most=limit)
+        events = self._list(event_filter, within, start=after, last=last, most=limit)
         is_full = len(events) == limit
         return self._with_turns(events), events[-1].entry.id if is_full else last
 
-    def _list(self, wanted: EventFilter, rest: str, **more: int) -> list[ListedEntry]:
+    def _list(
+        self, event_filter: EventFilter, clauses: str, **more: int
+    ) -> list[ListedEntry]:
         columns = (
             f"{_COLUMNS}, CASE WHEN target IS NOT NULL AND input_bytes <= {_MAX_INPUT} "
             "THEN input END AS input"
         )
         listed = []
-        for row in self._select(columns, wanted, rest, **more):
+        for row in self._select(columns, event_filter, clauses, **more):
             try:
                 entry = _entry(row)
             except ValueError as error:
@@ -435,22 +441,22 @@ class JournalReader(Struct):
         row = self.connection.execute(query, (value,)).fetchone()
         return 0 if row is None else int(row[0])
 
-    def sessions(self, wanted: EventFilter) -> Iterator[tuple[int, str]]:
+    def sessions(self, event_filter: EventFilter) -> Iterator[tuple[int, str]]:
         """The id and session of all events, in the order in which they happened."""
-        yield from map(tuple, self._select("id, session", wanted, "ORDER BY id"))
+        yield from map(tuple, self._select("id, session", event_filter, "ORDER BY id"))
 
-    def kinds(self, wanted: EventFilter) -> list[EventKind]:
+    def kinds(self, event_filter: EventFilter) -> list[EventKind]:
         """How many events of each kind there are, the oldest kind first."""
         names = ", ".join(EventKind.__struct_fields__[:-1])
-        rest = f"GROUP BY {names} ORDER BY min(id)"
-        rows = self._select(f"{names}, count(*) AS count", wanted, rest)
+        clauses = f"GROUP BY {names} ORDER BY min(id)"
+        rows = self._select(f"{names}, count(*) AS count", event_filter, clauses)
         return [msgspec.convert(dict(row), EventKind, strict=False) for row in rows]
 
     def inputs(
-        self, wanted: EventFilter
+        self, event_filter: EventFilter
     ) -> Iterator[tuple[str | None, dict[str, Any]]]:
         """The target and input of all events; raises ``JournalError`` as ``find``."""
-        for event_id, target, text in self._select("id, target, input", wanted):
+        for event_id, target, text in self._select("id, target, input", event_filter):
             with self._reading(event_id):
                 event_input = _parsed(text, _Object)
             yield target, event_input
@@ -484,12 +490,14 @@ class JournalReader(Struct):
             problem = f"event {event_id} is damaged: {error}"
             raise JournalError(self.path, problem) from error
 
-    def runs(self, wanted: EventFilter, limit: int | None = None) -> dict[RunKey, Runs]:
+    def runs(
+        self, event_filter: EventFilter, limit: int | None = None
+    ) -> dict[RunKey, Runs]:
         """The runs of hooks, or the newest of them, by hook and place."""
-        where, values = wanted.where()
+        where, values = event_filter.where()
         events = f"(SELECT id, at, event, cwd FROM events WHERE {where})"  # noqa: S608 - our names
         query = f"SELECT {_RUN} FROM {events} CROSS JOIN hooks ON event_id = id"  # noqa: S608 - our names
-        if wanted.hook is not None:
+        if event_filter.hook is not None:
             query += " WHERE name GLOB :hook"
         query += " ORDER BY id DESC, position DESC LIMIT :most"
         values["most"] = -1 if limit is None else limit
@@ -569,17 +577,17 @@ class JournalReader(Struct):
             ],
         }
 
-    def span(self, wanted: EventFilter) -> tuple[int, float, float] | None:
+    def span(self, event_filter: EventFilter) -> tuple[int, float, float] | None:
         """How many events there are, and when the first and the last happened."""
-        row = tuple(self._select("count(*), min(at), max(at)", wanted).fetchone())
+        row = tuple(self._select("count(*), min(at), max(at)", event_filter).fetchone())
         kind = tuple[int, _Moment, _Moment]
         return msgspec.convert(row, kind) if row[0] else None
 
     def _select(
-        self, columns: str, wanted: EventFilter, rest: str = "", **more: int
+        self, columns: str, event_filter: EventFilter, clauses: str = "", **more: int
     ) -> Cursor:
-        where, values = wanted.where()
-        query = f"SELECT {columns} FROM events WHERE {where} {rest}"  # noqa: S608 - our names
+        where, values = event_filter.where()
+        query = f"SELECT {columns} FROM events WHERE {where} {clauses}"  # noqa: S608 - our names
         return self.connection.execute(query, {**values, **more})
 
 

@@ -115,9 +115,9 @@ class JournalRecorder:
         elif not writer.is_alive():
             self._rescue(writer)
 
-    def _rescue(self, ended: _Writer) -> None:
+    def _rescue(self, writer: _Writer) -> None:
         """Record what was queued while the thread ended."""
-        for snapshot in ended.left_over():
+        for snapshot in writer.left_over():
             self._put(snapshot)
 
     def _fail(self, problem: str) -> None:
@@ -224,8 +224,8 @@ class _Writer(threading.Thread):
 
     def _write(self, connection: Connection, batch: list[Snapshot]) -> None:
         rows = [
-            None if isinstance(one, LateSnapshot) else rows_of(one, self._limits)
-            for one in batch
+            None if isinstance(record, LateSnapshot) else rows_of(record, self._limits)
+            for record in batch
         ]
         with connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -346,8 +346,8 @@ def _delete(connection: Connection, condition: str, *values: float) -> int:
 
 def _size(connection: Connection) -> int:
     names = ("page_count", "freelist_count", "page_size")
-    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
-    return int((found[0] - found[1]) * found[2])
+    figures = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    return int((figures[0] - figures[1]) * figures[2])
 
 
 _recorders: WeakSet[JournalRecorder] = WeakSet()

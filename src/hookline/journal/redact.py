@@ -38,12 +38,12 @@ def truncate_json(value: Any, limit: int) -> bytes:
         text = encode(truncate_values(value, text_limit))
         if len(text) <= limit:
             return text
-    whole, kept = encode(value), limit
+    whole, length = encode(value), limit
     while True:
         # An escaped character takes up to six bytes in JSON.
-        kept //= 2
-        text = encode({"cut": whole[:kept].decode("utf-8", "replace")})
-        if len(text) <= limit or not kept:
+        length //= 2
+        text = encode({"cut": whole[:length].decode("utf-8", "replace")})
+        if len(text) <= limit or not length:
             return text
 
 
@@ -159,10 +159,10 @@ class Masker(Struct):
         self.masked = True
         return MASK
 
-    def _mask_assignment(self, found: re.Match[str]) -> str:
-        key, separator, value = found.groups()
+    def _mask_assignment(self, match: re.Match[str]) -> str:
+        key, separator, value = match.groups()
         if value == MASK or not _is_credential(key, value):
-            return found.group()
+            return match.group()
         self.masked = True
         return f"{key}{separator}{MASK}"
 

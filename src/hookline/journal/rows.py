@@ -293,9 +293,9 @@ class _OutputRedactor:
         # JSON is masked whole, since half of it is not JSON; any other text is
         # truncated first, to save searching megabytes that are not kept.
         masked = self.masker.mask_json_text(text)
-        kept, truncated = truncate_text(masked or text, self._limit)
+        short_text, truncated = truncate_text(masked or text, self._limit)
         self.truncated |= truncated
-        return kept if masked is not None else self.masker.mask_text(kept)
+        return short_text if masked is not None else self.masker.mask_text(short_text)
 
     def json(self, value: Any) -> str | None:
         if value is None:

@@ -171,10 +171,10 @@ def check_file(path: str) -> bool:
 def identity(path: str) -> tuple[int, int] | None:
     """Identifies a file; None if it does not exist."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
-    return (found.st_dev, found.st_ino)
+    return (status.st_dev, status.st_ino)
 
 
 def _connect(path: str) -> Connection:
@@ -220,29 +220,29 @@ def _create(path: str) -> None:
     """Create an empty journal under another name, then rename it."""
     folder, name = os.path.split(path)
     # A unique name: two processes may do this at the same time.
-    made = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
+    new_path = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
     try:
         make_folder(folder)
-        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+        os.close(os.open(new_path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
         try:
-            _fill(made)
-            _give_name(made, path)
+            _fill(new_path)
+            _give_name(new_path, path)
         finally:
-            if os.path.lexists(made):
-                os.unlink(made)  # noqa: PTH108
+            if os.path.lexists(new_path):
+                os.unlink(new_path)  # noqa: PTH108
     except (OSError, StateFileError, ValueError) as error:
         raise JournalError(path, f"cannot be created: {_problem(error)}") from error
 
 
-def _give_name(made: str, path: str) -> None:
+def _give_name(new_path: str, path: str) -> None:
     try:
-        os.link(made, path)
+        os.link(new_path, path)
     except FileExistsError:
         pass  # another process was first; use its journal
     except OSError:
         # The file system has no hard links: of two processes, one may lose its file.
         if not os.path.lexists(path):
-            os.rename(made, path)  # noqa: PTH104
+            os.rename(new_path, path)  # noqa: PTH104
 
 
 def _fill(path: str) -> None:

@@ -31,12 +31,15 @@ def choose_telemetry(
     if isinstance(choice, str | bool | type) or not callable(start):
         expected = "expected 'otel', 'off', False, None or a Telemetry"
         raise HooklineError(f"telemetry={choice!r}: {expected}")
-    given: tuple[Telemetry, ...] = () if choice is None else (choice,)
+    chosen: tuple[Telemetry, ...] = () if choice is None else (choice,)
     if isinstance(choice, Together):
-        given = choice.backends
-    asked = [] if options is None else _from_settings(options)
-    kinds = {type(one) for one in given}
-    backends = (*given, *(one for one in asked if type(one) not in kinds))
+        chosen = choice.backends
+    by_settings = [] if options is None else _from_settings(options)
+    kinds = {type(backend) for backend in chosen}
+    backends = (
+        *chosen,
+        *(backend for backend in by_settings if type(backend) not in kinds),
+    )
     return Together(*backends) if backends else None
 
 

@@ -89,9 +89,9 @@ class Endpoints:
             if self._asked is None or self._asked.done():
                 asking = self._find_state()
                 self._asked = asyncio.run_coroutine_threadsafe(asking, self._loop)
-            asked = self._asked
+            question = self._asked
         try:
-            return asked.result(LOOP_S)
+            return question.result(LOOP_S)
         except TimeoutError:
             return None
 

@@ -91,9 +91,9 @@ def _workers(state: WorkerState) -> Check:
     if not state.lost:
         return Check(True)
     lost = map(Masker(texts=True).mask_text, state.lost[:_MAX_NAMES])
-    named = ", ".join(repr(name[:_MAX_NAME]) for name in lost)
+    names = ", ".join(repr(name[:_MAX_NAME]) for name in lost)
     more = ", ..." if len(state.lost) > _MAX_NAMES else ""
-    return Check(False, f"no process is left of {named}{more}; another will be started")
+    return Check(False, f"no process is left of {names}{more}; another will be started")
 
 
 def report(checks: Mapping[str, Check]) -> dict[str, Any]:

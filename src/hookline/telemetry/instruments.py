@@ -52,10 +52,10 @@ def instruments_of(provider: MeterProvider) -> Instruments | None:
     if type(provider).__module__.startswith("opentelemetry.metrics"):
         return None  # the placeholder of the API
     with _lock.held:
-        found = _known.get(provider)
-        if found is None:
-            found = _known[provider] = Instruments(provider)
-        return found
+        instruments = _known.get(provider)
+        if instruments is None:
+            instruments = _known[provider] = Instruments(provider)
+        return instruments
 
 
 class _Counts:
@@ -203,8 +203,8 @@ class Instruments:
 
 
 def _reset_after_fork() -> None:
-    for found in list(_known.values()):
-        found.reset()
+    for instruments in list(_known.values()):
+        instruments.reset()
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)

@@ -90,12 +90,12 @@ class OtelTelemetry:
 
     def facts_of(self, hook: RegisteredHook) -> _HookFacts:
         """What is the same for all runs of a hook."""
-        found = self._known.get(hook)
-        if found is None:
+        facts = self._known.get(hook)
+        if facts is None:
             if len(self._known) >= _MAX_KNOWN:  # a host that shares it between systems
                 self._known.clear()
-            found = self._known[hook] = _HookFacts.of(hook)
-        return found
+            facts = self._known[hook] = _HookFacts.of(hook)
+        return facts
 
     def start_event(
         self,
@@ -173,9 +173,9 @@ class _Event:
 
     def carrier(self) -> Carrier:
         """The trace context of the current span, which is that of a hook."""
-        found: dict[str, str] = {}
-        _propagator.inject(found)
-        return found
+        headers: dict[str, str] = {}
+        _propagator.inject(headers)
+        return headers
 
     def _name_model(self, call: HookCall) -> None:
         request = call.input.get("llm_request")
@@ -201,9 +201,9 @@ class _Event:
         if result is None:
             return
         results = result.aggregated.hook_results
-        if failed := [one for one in results if one.cause is not None]:
+        if failed := [hook for hook in results if hook.cause is not None]:
             span.set_attribute("hookline.hooks.failed", len(failed))
-        if [one for one in results if one.would_block]:
+        if [hook for hook in results if hook.would_block]:
             span.set_attribute("hookline.would_block", True)
         if self._owner.content:
             span.set_attributes(_event_content(self._fields, result))
@@ -301,12 +301,12 @@ class _Hook:
 
 @lru_cache(maxsize=1024)
 def _event_labels(event: HookEventName | None, word: str, stage: str | None) -> Labels:
-    found = {
+    labels = {
         "hookline.event": None if event is None else event.value,
         "hookline.verdict": word,
         "error.type": stage,
     }
-    return tuple((name, value) for name, value in found.items() if value is not None)
+    return tuple((name, value) for name, value in labels.items() if value is not None)
 
 
 def _failed_stage(result: ProcessedHookResult | None) -> str | None:
@@ -320,26 +320,26 @@ def _failed_stage(result: ProcessedHookResult | None) -> str | None:
 def _event_content(
     fields: Mapping[str, Any], result: ProcessedHookResult
 ) -> Attributes:
-    found: Attributes = {}
+    attributes: Attributes = {}
     for field, name in _CONTENT_NAMES.items():
         if field in fields:
-            found[name] = content_json(fields[field])
-    known = _GEN_AI_NAMES.keys() | _CONTENT_NAMES.keys()
-    if rest := {name: fields[name] for name in fields if name not in known}:
-        found["hookline.input"] = content_json(rest)
+            attributes[name] = content_json(fields[field])
+    own_names = _GEN_AI_NAMES.keys() | _CONTENT_NAMES.keys()
+    if input_fields := {name: fields[name] for name in fields if name not in own_names}:
+        attributes["hookline.input"] = content_json(input_fields)
     for name in ("reason", "stop_reason", "system_message"):
         if text := getattr(result, name):
-            found[f"hookline.{name}"] = content_text(text)
+            attributes[f"hookline.{name}"] = content_text(text)
     if result.final_output is not None:
-        found["hookline.output"] = content_json(result.final_output.to_wire())
-    return found
+        attributes["hookline.output"] = content_json(result.final_output.to_wire())
+    return attributes
 
 
 def _hook_content(result: HookExecutionResult) -> Attributes:
-    found: Attributes = {}
+    attributes: Attributes = {}
     if result.raw_output is not None:
-        found["hookline.hook.output"] = content_json(result.raw_output)
+        attributes["hookline.hook.output"] = content_json(result.raw_output)
     for name in ("stderr", "error"):
         if text := getattr(result, name):
-            found[f"hookline.hook.{name}"] = content_text(text)
-    return found
+            attributes[f"hookline.hook.{name}"] = content_text(text)
+    return attributes

@@ -108,25 +108,28 @@ class PrometheusTelemetry:
     ) -> None:
         """Count an event that has its verdict, or was cancelled."""
         verdict = _verdict(event, result)
-        found = self._verdicts.get((event, verdict))
-        if found is None:
+        series = self._verdicts.get((event, verdict))
+        if series is None:
             # To find a series by its labels costs more than to count.
             name = "unknown" if event is None else event.value
-            found = self._events.labels(name, verdict), self._event_seconds.labels(name)
-            self._verdicts[event, verdict] = found
-        found[0].inc()
-        found[1].observe(seconds)
+            series = (
+                self._events.labels(name, verdict),
+                self._event_seconds.labels(name),
+            )
+            self._verdicts[event, verdict] = series
+        series[0].inc()
+        series[1].observe(seconds)
 
     def figures_of(self, hook: RegisteredHook) -> _HookFigures:
         """The series of a hook; those beyond the limit share theirs."""
         key = (hook.name, hook.config.type.value)
-        found = self._hooks.get(key)
-        if found is None:
+        figures = self._hooks.get(key)
+        if figures is None:
             if len(self._hooks) >= _MAX_HOOKS:
                 key = (OTHER, "other")
             labels = label_of(key[0]), key[1]
-            found = self._hooks.setdefault(key, _HookFigures(self._series, *labels))
-        return found
+            figures = self._hooks.setdefault(key, _HookFigures(self._series, *labels))
+        return figures
 
     def render(self, state: WorkerState | None) -> bytes:
         """Everything in the text format; without a state its gauges are left out."""

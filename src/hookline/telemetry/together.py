@@ -48,8 +48,8 @@ class Together:
     ) -> EventTelemetry:
         """Tell all of them."""
         start = methodcaller("start_event", event, dict(fields), session_id, carrier)
-        asked = zip(self.backends, self._asks, strict=True)
-        return _Events([(ask(start, backend), ask) for backend, ask in asked])
+        backends = zip(self.backends, self._asks, strict=True)
+        return _Events([(ask(start, backend), ask) for backend, ask in backends])
 
 
 class _Events:
