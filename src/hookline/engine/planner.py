@@ -25,6 +25,7 @@ from msgspec import Struct
 from hookline._internal.log import logger
 from hookline.plan import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.values import plain_text
 from hookline.settings.model import HookType
 
 from .registry import HookRegistry
@@ -209,10 +210,8 @@ def match_names(
 
 def name_of(value: object) -> str | None:
     """A text by which hooks are chosen; None for what matches every matcher."""
-    if not issubclass(type(value), str):
-        return None
-    name = str.__str__(value)
-    return name if len(name) <= MAX_NAME else None
+    name = plain_text(value)
+    return None if name is None or len(name) > MAX_NAME else name
 
 
 class Matcher(Struct, frozen=True):

@@ -33,6 +33,7 @@ from hookline.protocol.results import (
     fail_closed_output,
     process_common_hook_output_fields,
 )
+from hookline.protocol.values import plain_text
 from hookline.settings.load import Settings
 from hookline.settings.model import Dialect, HookMode, HookType, OnFailure, TrustStatus
 
@@ -152,9 +153,7 @@ def refused(
 
 def _tool_of(call: HookCall) -> str:
     """The tool that an event is about; events without one share a count."""
-    tool = call.input.get("tool_name")
-    # By the real type: an object of the host's may raise whatever it is asked.
-    return str.__str__(tool) if issubclass(type(tool), str) else ""
+    return plain_text(call.input.get("tool_name")) or ""
 
 
 def _blocks(result: HookExecutionResult) -> bool:

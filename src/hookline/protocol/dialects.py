@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from .events import TRAITS, HookEventName, Matching
 from .results import fail_closed_output
-from .values import decode, same_json, text_of
+from .values import decode, plain_text, same_json, text_of
 
 _E = HookEventName
 Wire = dict[str, Any]
@@ -250,7 +250,7 @@ def shown_names(
     traits = TRAITS[event]
     if traits.matching is Matching.REGEX:
         return _tool_names(dialect, fields)
-    value = _string(fields.get(traits.matched_field))
+    value = plain_text(fields.get(traits.matched_field))
     if value is None:
         return None
     return (dialect.values.get(event, {}).get(value, value),)
@@ -258,10 +258,10 @@ def shown_names(
 
 def _tool_names(dialect: HostNames, fields: Mapping[str, Any]) -> Names | None:
     """Their names of a tool, the usual one first; None where nobody can say."""
-    name, context = _string(fields.get("tool_name")), fields.get("mcp_context")
+    name, context = plain_text(fields.get("tool_name")), fields.get("mcp_context")
     host_name = _host_event(dialect, fields).get("tool_name")
     if host_name is not None:
-        name, context = _string(host_name), None
+        name, context = plain_text(host_name), None
     if name is None:
         return None
     if context is not None:
@@ -270,7 +270,7 @@ def _tool_names(dialect: HostNames, fields: Mapping[str, Any]) -> Names | None:
         server, tool = context.get("server_name"), context.get("tool_name")
         if not server:
             return (name,)
-        if _string(server) is None or (tool and _string(tool) is None):
+        if plain_text(server) is None or (tool and plain_text(tool) is None):
             return None
         tool = tool or name.removeprefix(dialect.mcp_tool.format(server, ""))
         mcp_name = dialect.mcp_tool.format(server, tool)
@@ -284,12 +284,10 @@ def _tool_names(dialect: HostNames, fields: Mapping[str, Any]) -> Names | None:
 def _host_event(dialect: HostNames, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The event as its host sent it, where that is a host that the hook knows."""
     host = fields.get("host")
-    is_known = isinstance(host, Mapping) and _string(host.get("name")) in dialect.hosts
+    is_known = (
+        isinstance(host, Mapping) and plain_text(host.get("name")) in dialect.hosts
+    )
     return host if is_known and host is not None else {}
-
-
-def _string(value: object) -> str | None:
-    return str.__str__(value) if issubclass(type(value), str) else None
 
 
 _NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")

@@ -84,6 +84,11 @@ def text_of(value: Any) -> str:
     return str(decode(text)) if text.startswith(b'"') else text.decode()
 
 
+def plain_text(value: Any) -> str | None:
+    """A string by its real type, whatever its methods say; None for other values."""
+    return str.__str__(value) if issubclass(type(value), str) else None
+
+
 def same_json(first: Any, second: Any) -> bool:
     """Whether hooks see two values as equal JSON: 1 and 1.0 are, true and 1 are not."""
     if first is second:
