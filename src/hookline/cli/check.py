@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,7 @@ from hookline.settings.places import (
     SettingsPlaces,
     absolute,
     find_workspace,
+    is_within,
 )
 
 from .common import Options, Parser
@@ -45,7 +48,9 @@ repository.
 
 exit status: 0 no errors, 1 errors (with --strict also warnings or no settings)"""
 
+_FORMATS = ("text", "json", "github")
 _STYLES = {"error": "red", "warning": "yellow", "hint": "blue"}
+_GITHUB_LEVELS = {"error": "error", "warning": "warning", "hint": "notice"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -58,8 +63,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--strict", text)
     text = "FILE is meant for /etc/hookline: check it as system settings"
     parser.add_flag("--system", text)
-    text = f"{', '.join(_PRINTERS)} (default: text)"
-    parser.add_option("--format FORMAT", text, choices=list(_PRINTERS), default="text")
+    text = f"{', '.join(_FORMATS)} (default: text)"
+    parser.add_option("--format FORMAT", text, choices=_FORMATS, default="text")
     text = "print a JSON list of the findings, as --format json"
     parser.add_argument(
         "--json", dest="format", action="store_const", const="json", help=text
@@ -70,41 +75,58 @@ def run(options: Options) -> int:
     """Print the findings."""
     cwd = None if options.cwd is None else Path(options.cwd)
     places = SettingsPlaces(project_dir=absolute(cwd or "."))
-    file = options.file
-    if file is None and options.system:
+    if options.file is not None:
+        checked = check_file(options.file, cwd, is_system=options.system)
+    elif options.system:
         raise HooklineError("--system needs a FILE; see 'hookline check --help'")
-    if file is None:
-        checked = _check_all(places, strict=options.strict)
     else:
-        checked = check_file(file, cwd, is_system=options.system)
-    _PRINTERS[options.format](checked, places)
-    counted = [Severity.ERROR, *([Severity.WARNING] if options.strict else [])]
-    return 1 if any(checked.count(severity) for severity in counted) else 0
+        checked = _check_all(places, strict=options.strict)
+    summary = _summary(checked, places)
+    if options.format == "json":
+        print_json(msgspec.to_builtins(checked.findings))
+    elif options.format == "github":
+        _print_github(checked.findings, find_workspace(places.project_dir or ".").root)
+        sys.stdout.flush()
+        print(f"hookline: {summary}", file=sys.stderr)
+    else:
+        for finding in checked.findings:
+            severity = finding.severity.value
+            # A line of its own could pass for a finding, or a command for a CI system.
+            text = printable(str(finding))
+            place, mark, message = text.partition(f": {severity}: ")
+            place = place.removeprefix(f"{absolute('.')}/")
+            print(f"{place}{paint(mark, _STYLES[severity])}{message}")
+        print(summary)
+    is_bad = checked.count(Severity.ERROR) > 0
+    if options.strict:
+        is_bad = is_bad or checked.count(Severity.WARNING) > 0
+    return 1 if is_bad else 0
 
 
 def _check_all(places: SettingsPlaces, *, strict: bool) -> Checked:
+    """Check all settings files, and the coding agents that ask their hooks."""
     from hookline.hosts.install.status import find_installed
 
     checked = check_places(places)
-    hooks = HookRegistry(Config.load(places.project_dir or ".").settings).all_hooks()
+    files, findings = [*checked.files], [*checked.findings]
     workspace = places.workspace()
-    installed = find_installed(workspace, hooks) if workspace else []
-    files = (file for one in installed for file in one.files)
-    findings = [finding for one in installed for finding in one.findings]
+    if workspace:
+        config = Config.load(places.project_dir or ".")
+        hooks = HookRegistry(config.settings).all_hooks()
+        for agent in find_installed(workspace, hooks):
+            files += agent.files
+            findings += agent.findings
     if strict and not checked.files:
-        findings.append(_nothing_to_check(places))
-    return Checked((*checked.files, *files), (*checked.findings, *findings))
-
-
-def _nothing_to_check(places: SettingsPlaces) -> Finding:
-    folders = _folders(places)
-    hint = "run 'hookline init' to set up a first hook, or name a FILE"
-    return Finding(
-        file=f"{folders[0]}/{FILE_STEM}.json",
-        severity=Severity.ERROR,
-        message=f"no settings files in {', '.join(folders)}: {hint}",
-        rule="no-settings",
-    )
+        folders = _folders(places)
+        hint = "run 'hookline init' to set up a first hook, or name a FILE"
+        no_settings = Finding(
+            file=f"{folders[0]}/{FILE_STEM}.json",
+            severity=Severity.ERROR,
+            message=f"no settings files in {', '.join(folders)}: {hint}",
+            rule="no-settings",
+        )
+        findings.append(no_settings)
+    return Checked((*files,), (*findings,))
 
 
 def _folders(places: SettingsPlaces) -> list[str]:
@@ -113,49 +135,41 @@ def _folders(places: SettingsPlaces) -> list[str]:
     return list(dict.fromkeys((f"{places.project_dir}/{PROJECT_FOLDER}", *folders)))
 
 
-def _print_text(checked: Checked, places: SettingsPlaces) -> None:
-    for finding in checked.findings:
-        severity = finding.severity.value
-        # A line of its own could pass for a finding, or be a command for a CI system.
-        text = printable(str(finding))
-        before, mark, after = text.partition(f": {severity}: ")
-        place = before.removeprefix(f"{absolute('.')}/")
-        print(f"{place}{paint(mark, _STYLES[severity])}{after}")
-    print(_summary(checked, places))
-
-
-def _print_json(checked: Checked, _places: SettingsPlaces) -> None:
-    print_json(msgspec.to_builtins(checked.findings))
-
-
-def _print_github(checked: Checked, places: SettingsPlaces) -> None:
-    from .check_formats import github_lines
-
-    for line in github_lines(checked.findings, _root(places)):
-        print(line)
-    _print_summary(checked, places)
-
-
-_PRINTERS = {
-    "text": _print_text,
-    "json": _print_json,
-    "github": _print_github,
-}
-
-
-def _root(places: SettingsPlaces) -> str:
-    return find_workspace(places.project_dir or ".").root
-
-
-def _print_summary(checked: Checked, places: SettingsPlaces) -> None:
-    sys.stdout.flush()
-    print(f"hookline: {_summary(checked, places)}", file=sys.stderr)
-
-
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
     if not checked.files and not checked.findings:
         return printable(f"no settings files in {', '.join(_folders(places))}")
-    found = {one: checked.count(one) for one in Severity}
-    shown = (one for one in found if found[one] or one is not Severity.HINT)
-    counts = ", ".join(plural(found[one], one) for one in shown)
-    return f"{plural(len(checked.files), 'file')} checked: {counts}"
+    counts = {severity: checked.count(severity) for severity in Severity}
+    if not counts[Severity.HINT]:
+        del counts[Severity.HINT]
+    texts = [plural(count, severity) for severity, count in counts.items()]
+    return f"{plural(len(checked.files), 'file')} checked: {', '.join(texts)}"
+
+
+def _print_github(findings: Iterable[Finding], root: str) -> None:
+    """Print workflow commands: GitHub Actions shows them at the lines of a change."""
+    for finding in findings:
+        # That is how annotations find their lines.
+        folder, name = os.path.split(absolute(finding.file))
+        path = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - a string
+        if path != root and is_within(path, root):
+            path = path.removeprefix(root).strip("/")
+        else:
+            path = absolute(finding.file)
+        properties = {"file": path}
+        if finding.line is not None:
+            properties["line"] = str(finding.line)
+            if finding.column is not None:
+                properties["col"] = str(finding.column)
+        properties["title"] = f"hookline check: {finding.rule}"
+        texts = []
+        for key, value in properties.items():
+            text = _escaped(value).replace(":", "%3A").replace(",", "%2C")
+            texts.append(f"{key}={text}")
+        level = _GITHUB_LEVELS[finding.severity.value]
+        print(f"::{level} {','.join(texts)}::{_escaped(finding.text)}")
+
+
+def _escaped(text: str) -> str:
+    """Text of settings, which must not become syntax of a workflow command."""
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(escaped)

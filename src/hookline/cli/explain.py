@@ -5,14 +5,10 @@ The plan is explained without running anything; with ``--run`` the event is fire
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from hookline.config import Config
 from hookline.engine.explain import (
     Explainer,
-    FieldProvenance,
     HookExplanation,
     Outcome,
     summarize,
@@ -20,14 +16,12 @@ from hookline.engine.explain import (
     trace_result,
 )
 from hookline.errors import HooklineError
-from hookline.hosts.host import Host
 from hookline.hosts.registry import host_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
-from hookline.rules.reasons import Explained
 from hookline.settings.model import Dialect, HookMode
 
-from . import explain_host, fire
+from . import explain_host, fire, render
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
 from .terminal import one_line, paint, print_json, short_json, shorten
 
@@ -76,60 +70,48 @@ def run(options: Options) -> int:
     host = None if options.host is None else host_of(options.host)
     config = load_config(options, options.session_id)
     if options.event is None:
-        return _explain_host(options, config, host)
+        needs_event = (options.tool, options.tool_input, options.input)
+        if host is None or options.run or any(v is not None for v in needs_event):
+            raise HooklineError("which event? see 'hookline explain --help'")
+        log_problems(config)
+        explain_host.print_overview(host, config, as_json=options.json)
+        return 0
     event = HookEventName.of(options.event)
     event_input = fire.read_event_input(options, event, require_tool=options.run)
     if options.run and config.get_hook_system() is None:
         raise HooklineError("hooks are disabled (enableHooks is false): nothing to run")
     explainer = Explainer(config, event, event_input)
     target, hooks = explainer.target, explainer.explain()
-    if not options.run:
-        log_problems(config)
-        _show(options, host, event, target, hooks, None)
-        return 0
 
-    def show(result: ProcessedHookResult) -> None:
-        _show(options, host, event, target, hooks, result)
-
-    return fire.exit_status(fire.fire_once(config, event, event_input, show))
-
-
-def _explain_host(options: Options, config: Config, host: Host | None) -> int:
-    given = (options.tool, options.tool_input, options.input, options.run or None)
-    if host is None or any(one is not None for one in given):
-        raise HooklineError("which event? see 'hookline explain --help'")
-    log_problems(config)
-    explain_host.show_overview(host, config, as_json=options.json)
-    return 0
-
-
-def _show(
-    options: Options,
-    host: Host | None,
-    event: HookEventName,
-    target: Any,
-    hooks: list[HookExplanation],
-    result: ProcessedHookResult | None,
-) -> None:
-    there = None if host is None else explain_host.event_json(host, event, result)
-    if options.json:
-        found = to_json(event, target, hooks)
-        found |= {} if there is None else {"host": there}
-        if result is not None:
-            found["result"] = fire.to_json(event, result)
-            found["origins"] = msgspec.to_builtins(trace_result(result))
-        print_json(found)
-    else:
-        shown = "" if target is None else f" {one_line(str(target))}"
-        print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {one_line(summarize(hooks))}")
+    def show(result: ProcessedHookResult | None) -> None:
+        in_host = None
+        if host is not None:
+            in_host = explain_host.event_json(host, event, result)
+        if options.json:
+            report = to_json(event, target, hooks)
+            if in_host is not None:
+                report["host"] = in_host
+            if result is not None:
+                report["result"] = render.to_json(event, result)
+                report["origins"] = msgspec.to_builtins(trace_result(result))
+            print_json(report)
+            return
+        name = "" if target is None else f" {one_line(str(target))}"
+        print(f"{event.value}{shorten(name, _MAX_TEXT)}: {one_line(summarize(hooks))}")
         for hook in hooks:
             _print_hook(hook)
         if result is not None:
             print()
-            fire.print_verdict(event, result)
-            _print_fields(trace_result(result))
-        if host is not None and there is not None:
-            explain_host.print_event(host, event, there)
+            render.print_result(event, result)
+            _print_origins(result)
+        if host is not None and in_host is not None:
+            explain_host.print_event(host, event, in_host)
+
+    if options.run:
+        return fire.exit_status(fire.fire_once(config, event, event_input, show))
+    log_problems(config)
+    show(None)
+    return 0
 
 
 def _print_hook(explanation: HookExplanation) -> None:
@@ -148,36 +130,35 @@ def _print_hook(explanation: HookExplanation) -> None:
     facts += ", sequential" if hook.sequential else ""
     facts += ", not waited for" if config.is_async else ""
     print(f"    {facts}; {one_line(hook.file or 'registered in code')}")
-    expressions = (("if", explanation.condition), ("when", explanation.rule))
-    for label, expression in expressions:
-        if expression is not None:
-            _print_expression(label, expression)
-
-
-def _print_expression(label: str, explained: Explained) -> None:
-    """Print an expression, what its parts give, and the values that decide it."""
-    print(f"    {label}: {one_line(explained.source)}")
-    print(f"      = {_painted(explained.outcome)}")
-    for part in explained.parts:
-        print(f"        {one_line(part.text)} = {_painted(part.outcome)}")
-    for path, value in explained.values.items():
-        print(f"      {one_line(path)} = {short_json(value, _MAX_TEXT)}")
+    expressions = {"if": explanation.condition, "when": explanation.rule}
+    for label, expression in expressions.items():
+        if expression is None:
+            continue
+        print(f"    {label}: {one_line(expression.source)}")
+        print(f"      = {_painted(expression.outcome)}")
+        for part in expression.parts:
+            print(f"        {one_line(part.text)} = {_painted(part.outcome)}")
+        for path, value in expression.values.items():
+            print(f"      {one_line(path)} = {short_json(value, _MAX_TEXT)}")
 
 
 def _painted(outcome: str) -> str:
-    word, rest = outcome.partition(":")[::2]
+    word, colon, reason = outcome.partition(":")
     style = {"true": "green", "false": "yellow"}.get(word, "red")
-    return f"{paint(word, style)}: {one_line(rest)}" if rest else paint(word, style)
+    return paint(word, style) + (f": {one_line(reason)}" if colon else "")
 
 
-def _print_fields(fields: list[FieldProvenance]) -> None:
+def _print_origins(result: ProcessedHookResult) -> None:
+    """Print each field of the result with the values that hooks gave for it."""
+    fields = trace_result(result)
     if fields:
         print("\nfields and the hooks behind them")
     for field in fields:
         value = "dropped" if field.value is None else short_json(field.value, _MAX_TEXT)
         print(f"  {one_line(field.field)} = {value}")
-        for one in field.contributions:
-            style = "dim" if one.outcome is Outcome.OVERRIDDEN else "green"
-            outcome = paint(one.outcome.name.lower(), style)
-            value = short_json(one.value, _MAX_TEXT)
-            print(f"    {one_line(one.hook)}: {value} ({outcome})")
+        for contribution in field.contributions:
+            is_lost = contribution.outcome is Outcome.OVERRIDDEN
+            name = contribution.outcome.name.lower()
+            outcome = paint(name, "dim" if is_lost else "green")
+            value = short_json(contribution.value, _MAX_TEXT)
+            print(f"    {one_line(contribution.hook)}: {value} ({outcome})")

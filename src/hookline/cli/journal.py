@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import msgspec
 from msgspec import Struct, structs
@@ -44,10 +45,9 @@ def add_filter_arguments(parser: Parser) -> None:
     parser.add_option("--hook NAME", text)
     parser.add_option("--session ID", "events of this session")
     text = "events since this time: 90s, 30m, 2h, 3d or 1w ago, today, or 2026-11-01"
-    parser.add_option("--since WHEN", text, type=parse_since)
-    parser.add_option(
-        "--until WHEN", "events until this time, given like --since", type=parse_until
-    )
+    parser.add_option("--since WHEN", text, type=partial(_parse_time, "--since"))
+    text = "events until this time, given like --since"
+    parser.add_option("--until WHEN", text, type=partial(_parse_time, "--until"))
 
 
 def add_scope_arguments(parser: Parser) -> None:
@@ -57,79 +57,87 @@ def add_scope_arguments(parser: Parser) -> None:
     )
 
 
-class Scope(Struct, frozen=True):
-    """The events of the wanted projects."""
+class Selection(Struct, frozen=True):
+    """The events of a journal that the options select."""
 
-    wanted: EventFilter
+    reader: JournalReader | None
+    """None if nothing is recorded yet."""
+    event_filter: EventFilter
     elsewhere: int = 0
     """How many events of other projects are left out."""
 
+    def note_nothing(self, noun: str, options: Options) -> None:
+        """Say that nothing is found, where it was looked for, and what records it."""
+        if self.reader is None:
+            return  # which has been said
+        folder = self.event_filter.project
+        where = "" if folder is None else f" in {one_line(folder)}"
+        if self.event_filter == EventFilter(project=folder):
+            hint = _how_to_record(load_config(options))
+            note(f"hookline: no {noun} is recorded{where} yet: {hint}", options)
+        else:
+            note(f"hookline: no matching {noun} is recorded{where}", options)
 
-def find_scope(
-    reader: JournalReader, wanted: EventFilter, options: Options, *, here: bool
-) -> Scope:
-    """Leave out other projects; ``here``: unless ``--everywhere`` is given."""
-    own = only_wanted_projects(wanted, options, here=here)
-    if own.project is None:
-        return Scope(own)
-    return Scope(own, reader.count(wanted) - reader.count(own))
+    def note_elsewhere(self, options: Options) -> None:
+        """Say how many events of other projects are left out."""
+        if self.elsewhere:
+            sys.stdout.flush()
+            left_out = f"{plural(self.elsewhere, 'event')} of other projects left out"
+            note(f"{left_out}: --everywhere includes them", options)
 
 
-def only_wanted_projects(
-    wanted: EventFilter, options: Options, *, here: bool
+@contextmanager
+def open_selection(options: Options, *, here: bool) -> Iterator[Selection]:
+    """Open the journal; ``here``: without ``--everywhere`` this project's events only.
+
+    Print results after it is closed: until then the terminal may show progress.
+    """
+    all_projects = event_filter(options)
+    with open_journal(options) as reader:
+        if reader is None:
+            yield Selection(None, all_projects)
+            return
+        selected = in_projects(all_projects, options, here=here)
+        elsewhere = 0
+        if selected.project is not None:
+            elsewhere = reader.count(all_projects) - reader.count(selected)
+        yield Selection(reader, selected, elsewhere)
+
+
+def in_projects(
+    all_projects: EventFilter, options: Options, *, here: bool
 ) -> EventFilter:
     """Add the folder of this project; ``here``: unless ``--everywhere`` is given."""
     if options.everywhere or not (options.here or here):
-        return wanted
-    return structs.replace(wanted, project=project_around(options.cwd))
+        return all_projects
+    return structs.replace(all_projects, project=project_around(options.cwd))
 
 
-def names_no_file(options: Options) -> bool:
+def is_shared(options: Options) -> bool:
     """Whether the journal is the usual one, shared by all projects of the user."""
     return options.journal is None and options.settings is None
 
 
-def print_nothing(what: str, scope: Scope, options: Options) -> None:
-    """Say that nothing is found, where it was looked for, and what records events."""
-    folder = scope.wanted.project
-    where = "" if folder is None else f" in {one_line(folder)}"
-    if scope.wanted == EventFilter(project=folder):
-        hint = _how_to_record(load_config(options))
-        note(f"hookline: no {what} is recorded{where} yet: {hint}", options)
-    else:
-        note(f"hookline: no matching {what} is recorded{where}", options)
-
-
-def print_elsewhere(elsewhere: int, options: Options) -> None:
-    """Say how many events of other projects are left out."""
-    if elsewhere:
-        sys.stdout.flush()
-        left_out = f"{plural(elsewhere, 'event')} of other projects left out"
-        note(f"{left_out}: --everywhere includes them", options)
-
-
 def event_filter(options: Options) -> EventFilter:
     """The filter that the options describe."""
-    wanted = msgspec.convert(vars(options), EventFilter)
-    event = wanted.event and HookEventName.of(wanted.event).value
-    return structs.replace(wanted, event=event)
+    selected = msgspec.convert(vars(options), EventFilter)
+    event = selected.event and HookEventName.of(selected.event).value
+    return structs.replace(selected, event=event)
 
 
 def journal_file(options: Options) -> str:
     """The journal that the options or the settings name."""
-    if options.journal is not None:
-        given = str(options.journal)
-        if os.path.lexists(given):
-            return given
-        return journal_path(os.path.abspath(given), "")  # noqa: PTH100
+    path: str | None = options.journal
+    if path is not None:
+        return path if os.path.lexists(path) else journal_path(path, "")
     config = load_config(options)
     folder = config.settings.project_dir or config.working_dir
     return journal_path(config.settings.global_options.journal, folder)
 
 
 def _how_to_record(config: Config) -> str:
-    wanted = config.loaded.global_options.journal
-    if wanted and not config.settings.global_options.journal:
+    journal_option = config.loaded.global_options.journal
+    if journal_option and not config.settings.global_options.journal:
         if any(layer.groups for layer in config.loaded.layers if layer.is_project):
             return "the project's hooksConfig counts once you run 'hookline trust'"
         file = f"{default_user_dir()}/settings.json"
@@ -139,16 +147,18 @@ def _how_to_record(config: Config) -> str:
 
 @contextmanager
 def open_journal(options: Options) -> Iterator[JournalReader | None]:
-    """Open the journal; None, with a message on stderr, if there is none yet.
-
-    Print results after it is closed: until then the terminal may show progress.
-    """
+    """Open the journal; None, with a message on stderr, if there is none yet."""
     path = journal_file(options)
-    if options.journal is None and _is_missing(path):
-        hint = _how_to_record(load_config(options))
-        note(f"hookline: nothing is recorded yet ({path}): {hint}", options)
-        yield None
-        return
+    if options.journal is None:
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            hint = _how_to_record(load_config(options))
+            note(f"hookline: nothing is recorded yet ({path}): {hint}", options)
+            yield None
+            return
+        except OSError:
+            pass  # a folder that is closed to us may have it: the reader says so
     with (
         Progress("reading the journal") as progress,
         read_journal(path, progress.show) as reader,
@@ -156,38 +166,17 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
         yield reader
 
 
-def _is_missing(path: str) -> bool:
-    """Whether there is no such file; a folder that is closed to us may have it."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def parse_since(text: str) -> float:
-    """Parse the time of ``--since``."""
-    return _parse_time("--since", text)
-
-
-def parse_until(text: str) -> float:
-    """Parse the time of ``--until``."""
-    return _parse_time("--until", text)
-
-
 def _parse_time(option: str, text: str) -> float:
     """A span before now, a date, a date and time, or ``@`` and seconds since 1970."""
-    given = text.strip().lower()
-    span = _SPAN.fullmatch(given)
+    word = text.strip().lower()
+    span = _SPAN.fullmatch(word)
     if span:
         return time.time() - int(span[1]) * _SECONDS[span[2]]
     try:
-        if _SECONDS_SINCE_1970.fullmatch(given):
-            return float(given[1:])
-        if given in {"today", "yesterday"}:
-            day = datetime.now().astimezone() - timedelta(days=given == "yesterday")
+        if _SECONDS_SINCE_1970.fullmatch(word):
+            return float(word[1:])
+        if word in {"today", "yesterday"}:
+            day = datetime.now().astimezone() - timedelta(days=word == "yesterday")
             return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         # Without an offset it is the user's local time.
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from hookline.engine.breaker import CircuitBreaker
@@ -41,19 +40,61 @@ def run(options: Options) -> None:
     config = load_config(options)
     log_problems(config)
     breaker = CircuitBreaker(config.working_dir)
-    registered = HookRegistry(config.settings).all_hooks()
-    hooks = [_as_json(hook, bool(breaker.skipped(hook))) for hook in registered]
+    hooks = HookRegistry(config.settings).all_hooks()
+    rows = [_as_json(hook, bool(breaker.skipped(hook))) for hook in hooks]
     if options.json:
-        print_json(hooks)
-    elif hooks:
-        print_table(*_table(hooks, config.settings.folder))
+        print_json(rows)
+        return
+    if rows:
+        _print_hooks(rows, config.settings.folder)
     elif any(layer.groups for layer in config.settings.layers):
         print("hooks are disabled: enableHooks is false in the settings")
     else:
         hint = "'hookline check' shows where settings files belong"
         print(f"no hooks are configured: 'hookline init' sets up a first one, {hint}")
-    if not options.json and options.settings is None:
-        _print_agents(config.working_dir, registered)
+    if options.settings is None:
+        _print_agents(config.working_dir, hooks)
+
+
+def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
+    return {
+        **hook.facts(),
+        "tripped": tripped,
+        "recheck": hook.config.recheck,
+        "command": hook.config.subject,
+        "if": hook.config.condition,
+    }
+
+
+def _print_hooks(hooks: list[dict[str, Any]], folder: str | None) -> None:
+    """Print a table; with the projects where one is not the current directory."""
+    headings = [*_HEADINGS]
+    if any(hook["project"] not in {None, folder} for hook in hooks):
+        headings.append("project")
+    rows = []
+    for hook in hooks:
+        state = "skipped: repeated timeouts" if hook["tripped"] else "yes"
+        if not hook["enabled"]:
+            state = "no"
+        elif hook["trust"] != TrustStatus.TRUSTED.value:
+            state = hook["trust"]
+        is_foreign = hook["dialect"] != Dialect.HOOKLINE.value
+        cells = {
+            **hook,
+            "matcher": hook["matcher"] or "*",
+            "source": hook["source"] + (", managed" if hook["managed"] else ""),
+            "type": hook["type"] + (f", {hook['dialect']}" if is_foreign else ""),
+            "enabled": state,
+            "mode": hook["mode"] + ("" if hook["recheck"] else ", no recheck"),
+        }
+        if hook["if"] is not None:
+            cells["matcher"] += f" if {hook['if']}"
+        if hook["async"]:
+            cells["type"] += ", async"
+        if hook["project"] is not None:
+            cells["project"] = os.path.relpath(hook["project"], folder)
+        rows.append([one_line(cells[heading]) for heading in headings])
+    print_table(headings, rows)
 
 
 def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
@@ -73,55 +114,3 @@ def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
     if rows:
         print()
         print_table(("agent", "settings", "file", "events", "works"), rows)
-
-
-def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
-    return {
-        **hook.facts(),
-        "tripped": tripped,
-        "recheck": hook.config.recheck,
-        "command": hook.config.subject,
-        "if": hook.config.condition,
-    }
-
-
-def _table(
-    hooks: list[dict[str, Any]], folder: str | None
-) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Headings and rows; the projects where one is not the current directory."""
-    headings: tuple[str, ...] = _HEADINGS
-    if any(hook["project"] not in {None, folder} for hook in hooks):
-        headings = (*_HEADINGS, "project")
-    return headings, [_row(hook, headings, folder) for hook in hooks]
-
-
-def _row(
-    hook: dict[str, Any], headings: tuple[str, ...], folder: str | None
-) -> list[str]:
-    condition = "" if hook["if"] is None else f" if {hook['if']}"
-    shown = hook | {
-        "matcher": f"{hook['matcher'] or '*'}{condition}",
-        "enabled": _state(hook),
-        "mode": hook["mode"] if hook["recheck"] else f"{hook['mode']}, no recheck",
-        "type": ", ".join(_type(hook)),
-        "source": f"{hook['source']}, managed" if hook["managed"] else hook["source"],
-    }
-    if hook["project"] is not None:
-        shown["project"] = os.path.relpath(hook["project"], folder)
-    return [one_line(shown[heading]) for heading in headings]
-
-
-def _type(hook: dict[str, Any]) -> Iterator[str]:
-    yield hook["type"]
-    if hook["dialect"] != Dialect.HOOKLINE.value:
-        yield hook["dialect"]
-    if hook["async"]:
-        yield "async"
-
-
-def _state(hook: dict[str, Any]) -> str:
-    if not hook["enabled"]:
-        return "no"
-    if hook["trust"] != TrustStatus.TRUSTED.value:
-        return str(hook["trust"])
-    return "skipped: repeated timeouts" if hook["tripped"] else "yes"

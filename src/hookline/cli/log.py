@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from textwrap import indent
 from typing import Any
 
@@ -18,6 +17,7 @@ from hookline.protocol.verdict import Word, recorded_verdict
 
 from . import journal
 from .common import Options, Parser, at_least, log_to_stderr, note
+from .render import paint_verdict
 from .terminal import (
     format_duration,
     one_line,
@@ -54,7 +54,13 @@ by 'hookline fire --record'. Values under keys that look like credentials are
 masked. With --follow, --json prints one object per line."""
 
 _POLL_S = 0.25
-_STYLES = {"blocked": "red", "stopped": "red", "ask": "yellow", "changed": "blue"}
+_HOOK_WORDS = {
+    Word.WOULD_BLOCK: "would block",
+    Word.STOPPED: "stopped",
+    Word.BLOCKED: "blocked",
+    Word.FAILED: "failed",
+}
+"""What one hook did, where it is not just ``ok``."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -77,87 +83,98 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Print the events."""
     log_to_stderr()
-    wanted = journal.event_filter(options)
     if options.id is not None:
-        _print_one(options)
+        _print_event(options)
     elif options.follow:
-        _follow(options, wanted)
+        try:
+            _follow(options)
+        except KeyboardInterrupt:
+            pass
     else:
-        _print_list(options, wanted)
+        _print_list(options)
 
 
-def _print_one(options: Options) -> None:
+def _print_event(options: Options) -> None:
+    journal.event_filter(options)  # raises for an unknown event
     with journal.open_journal(options) as reader:
-        full = None if reader is None else reader.find(options.id)
-        if reader is None or full is None:
+        event = None if reader is None else reader.find(options.id)
+        if reader is None or event is None:
             problem = f"no event {options.id} is recorded"
             raise HooklineError(f"{problem}: see 'hookline log'")
-        project = reader.project_of(full.entry.cwd)
+        project = reader.project_of(event.entry.cwd)
     if options.json:
-        print_json(_as_json(full, project))
+        print_json(_as_json(event, project))
     else:
-        _print_details(full, project)
+        _print_details(event, project)
 
 
-def _print_list(options: Options, wanted: query.EventFilter) -> None:
-    shown: list[Any] = []
-    total, scope = 0, journal.Scope(wanted)
-    with journal.open_journal(options) as reader:
-        if reader is not None:
-            here = journal.names_no_file(options)
-            scope = journal.find_scope(reader, wanted, options, here=here)
-            entries = reader.newest(scope.wanted, options.limit or None)
-            shown = _shown(reader, entries, options)
-            total = reader.count(scope.wanted)
+def _print_list(options: Options) -> None:
+    here = journal.is_shared(options)
+    events: list[Any] = []
+    total = 0
+    with journal.open_selection(options, here=here) as selection:
+        if selection.reader is not None:
+            newest = selection.reader.newest(
+                selection.event_filter, options.limit or None
+            )
+            events = _rendered(selection.reader, newest, options)
+            total = selection.reader.count(selection.event_filter)
     if options.json:
-        print_json(shown)
+        print_json(events)
     elif total:
-        _print_lines(shown, total, options)
-    elif reader is not None:
-        journal.print_nothing("event", scope, options)
-    journal.print_elsewhere(scope.elsewhere, options)
+        for line in events:
+            print(line)
+        sys.stdout.flush()
+        if len(events) < total:
+            note(f"the newest {len(events)} of {total:,}: -n 0 shows all", options)
+    else:
+        selection.note_nothing("event", options)
+    selection.note_elsewhere(options)
 
 
-def _shown(
+def _rendered(
     reader: query.JournalReader, entries: list[query.Entry], options: Options
 ) -> list[Any]:
     """The events as objects or lines."""
     if not options.json:
         return [_line(entry, reader.project_of(entry.cwd)) for entry in entries]
-    found = (reader.find(entry.id) for entry in entries)
+    events = (reader.find(entry.id) for entry in entries)
     # None: deleted from the journal since it was listed.
     return [
-        _as_json(full, reader.project_of(full.entry.cwd))
-        for full in found
-        if full is not None
+        _as_json(event, reader.project_of(event.entry.cwd))
+        for event in events
+        if event is not None
     ]
 
 
-def _print_lines(lines: list[str], total: int, options: Options) -> None:
-    for line in lines:
-        print(line)
-    sys.stdout.flush()
-    if len(lines) < total:
-        newest = f"the newest {len(lines)} of {total:,}"
-        note(f"{newest}: -n 0 shows all", options)
-
-
-def _follow(options: Options, wanted: query.EventFilter) -> None:
-    """Print old and new events until Ctrl-C."""
+def _follow(options: Options) -> None:
+    """Print old and new events until Ctrl-C, also of a file that takes its place."""
+    events = journal.event_filter(options)
     path = journal.journal_file(options)
-    try:
+    _wait_for(path, options)
+    events = journal.in_projects(events, options, here=journal.is_shared(options))
+    if events.project is not None:
+        only = f"only events in {one_line(events.project)} are shown"
+        note(f"hookline: {only}: --everywhere shows all", options)
+    while True:
+        with query.read_journal(path) as reader:
+            opened = identity(reader.path)
+            entries = reader.newest(events, options.limit or None)
+            last_id = reader.last_id()
+            while True:
+                for event in _rendered(reader, entries, options):
+                    if options.json:
+                        print_json(event)
+                    else:
+                        print(event, flush=True)
+                if identity(reader.path) != opened:
+                    break
+                time.sleep(_POLL_S)
+                newest_id = reader.last_id()
+                entries = reader.newest(structs.replace(events, after_id=last_id), None)
+                # Events of other projects are not looked at again.
+                last_id = max([newest_id, *(entry.id for entry in entries)])
         _wait_for(path, options)
-        here = journal.names_no_file(options)
-        wanted = journal.only_wanted_projects(wanted, options, here=here)
-        if wanted.project is not None:
-            only = f"only events in {one_line(wanted.project)} are shown"
-            note(f"hookline: {only}: --everywhere shows all", options)
-        while True:
-            with query.read_journal(path) as reader:
-                _follow_file(reader, wanted, options)
-            _wait_for(path, options)
-    except KeyboardInterrupt:
-        pass
 
 
 def _wait_for(path: str, options: Options) -> None:
@@ -167,58 +184,42 @@ def _wait_for(path: str, options: Options) -> None:
         time.sleep(_POLL_S)
 
 
-def _follow_file(
-    reader: query.JournalReader, wanted: query.EventFilter, options: Options
-) -> None:
-    """Print events until the file is moved."""
-    opened = identity(reader.path)
-    entries = reader.newest(wanted, options.limit or None)
-    last = reader.last_id()
-    while True:
-        for shown in _shown(reader, entries, options):
-            if options.json:
-                print_json(shown)
-            else:
-                print(shown, flush=True)
-        if identity(reader.path) != opened:
-            return
-        time.sleep(_POLL_S)
-        seen = reader.last_id()
-        entries = reader.newest(structs.replace(wanted, after_id=last), None)
-        # Events of other projects are not looked at again.
-        last = max([seen, *(entry.id for entry in entries)])
-
-
 def _line(entry: query.Entry, project: str) -> str:
-    verdict = paint(f"{one_line(entry.verdict):7}", _STYLES.get(entry.verdict, "green"))
-    hooks = plural(entry.hook_count, "hook")
+    verdict = paint_verdict(entry.verdict, f"{one_line(entry.verdict):7}")
     name = pad(shorten(_name(entry), 60), 30)
-    what = f"{name} {hooks:>8} {format_duration(entry.duration_ms):>8}"
-    line = f"{entry.id:>6}  {journal.format_time(entry.at)}  {verdict}  {what}"
-    return f"{line}  {pad(short_path(project), 12)}  {_remark(entry)}".rstrip()
+    hooks = plural(entry.hook_count, "hook")
+    took = format_duration(entry.duration_ms)
+    at = journal.format_time(entry.at)
+    line = f"{entry.id:>6}  {at}  {verdict}  {name} {hooks:>8} {took:>8}"
+    return f"{line}  {pad(short_path(project), 12)}  {_remarks(entry)}".rstrip()
 
 
 def _name(entry: query.Entry) -> str:
     return one_line(f"{entry.event} {entry.target or ''}")
 
 
-def _remark(entry: query.Entry) -> str:
-    said = [f"by {entry.blockers}"] if entry.blockers else []
-    said += [entry.reason] if entry.reason else []
-    parts = [shorten(one_line(": ".join(said)), 160)]
+def _remarks(entry: query.Entry) -> str:
+    blockers = f"by {entry.blockers}" if entry.blockers else ""
+    reason = ": ".join(text for text in (blockers, entry.reason) if text)
+    remarks = [shorten(one_line(reason), 160)]
     if entry.failed:
-        failing = f"failed: {one_line(entry.failing)}" if entry.failing else "failed"
-        parts.append(paint(shorten(failing, 80), "yellow"))
+        failed = f"failed: {one_line(entry.failing)}" if entry.failing else "failed"
+        remarks.append(paint(shorten(failed, 80), "yellow"))
     if entry.observers:
-        names = one_line(entry.observers)
-        parts.append(paint(shorten(f"would block: {names}", 80), "yellow"))
+        would_block = f"would block: {one_line(entry.observers)}"
+        remarks.append(paint(shorten(would_block, 80), "yellow"))
     if entry.rechecked:
-        parts.append(shorten(f"asked again: {one_line(entry.rechecked)}", 80))
-    return "; ".join(part for part in parts if part)
+        remarks.append(shorten(f"asked again: {one_line(entry.rechecked)}", 80))
+    return "; ".join(remark for remark in remarks if remark)
 
 
 def _as_json(full: query.FullEntry, project: str) -> dict[str, Any]:
     entry, verdict = full.entry, full.decided
+
+    def names(flag: str) -> list[str]:
+        """The hooks that have a flag, each once."""
+        return list(dict.fromkeys(hook["name"] for hook in full.hooks if hook[flag]))
+
     return {
         "id": entry.id,
         "at": journal.format_utc(entry.at),
@@ -234,8 +235,8 @@ def _as_json(full: query.FullEntry, project: str) -> dict[str, Any]:
         "should_stop": verdict.stop,
         "reason": entry.reason,
         "failed": entry.failed,
-        "would_block": _names(full, "would_block"),
-        "recheck": _names(full, "recheck"),
+        "would_block": names("would_block"),
+        "recheck": names("recheck"),
         "total_duration_ms": round(entry.duration_ms, 3),
         "input": full.input,
         "input_bytes": entry.input_bytes,
@@ -250,64 +251,58 @@ def _as_json(full: query.FullEntry, project: str) -> dict[str, Any]:
     }
 
 
-def _names(full: query.FullEntry, flag: str) -> list[str]:
-    """The hooks that have a flag, each once."""
-    return list(dict.fromkeys(hook["name"] for hook in full.hooks if hook[flag]))
-
-
-def _print_details(full: query.FullEntry, project: str) -> None:
-    entry = full.entry
-    verdict = paint(one_line(entry.verdict), _STYLES.get(entry.verdict, "green"))
+def _print_details(event: query.FullEntry, project: str) -> None:
+    entry = event.entry
+    verdict = paint_verdict(entry.verdict, one_line(entry.verdict))
     print(f"event {entry.id}: {_name(entry)}, {verdict}")
-    for label, text in _facts(full, project):
-        print(f"  {label:9}{text}")
+    at = f"{journal.format_time(entry.at)} ({journal.format_utc(entry.at)})"
+    facts = {"when": at, "session": entry.session, "project": project}
+    if entry.cwd != project:
+        facts["folder"] = entry.cwd
+    facts["took"] = format_duration(entry.duration_ms)
+    facts["plan"] = _plan(event.plan)
+    for label, text in facts.items():
+        print(f"  {label:9}{one_line(text)}")
+    if entry.reason:
+        reason = printable_text(entry.reason).replace("\n", "\n" + " " * 11)
+        print(f"  {'reason':9}{reason}")
     print(f"\ninput{_marks(entry.input_masked, entry.input_cut, entry.input_bytes)}")
-    _print_indented(pretty_json(full.input), 2)
-    for place, hook in enumerate(full.hooks, 1):
-        _print_hook(place, hook, known_event(full.entry.event))
-    if full.final_output is not None:
+    _print_indented(pretty_json(event.input), 2)
+    for number, hook in enumerate(event.hooks, 1):
+        _print_hook(number, hook, known_event(entry.event))
+    if event.final_output is not None:
         print(f"\nmerged output{_marks(entry.output_masked, entry.output_cut)}")
-        _print_indented(pretty_json(full.final_output), 2)
-    for error in full.errors:
+        _print_indented(pretty_json(event.final_output), 2)
+    for error in event.errors:
         message = printable_text(error["message"])
         print(f"\n{paint('error', 'red')} ({one_line(error['stage'])}): {message}")
-
-
-def _facts(full: query.FullEntry, project: str) -> Iterator[tuple[str, str]]:
-    entry = full.entry
-    yield "when", f"{journal.format_time(entry.at)} ({journal.format_utc(entry.at)})"
-    yield "session", one_line(entry.session)
-    yield "project", one_line(project)
-    if entry.cwd != project:
-        yield "folder", one_line(entry.cwd)
-    yield "took", format_duration(entry.duration_ms)
-    yield "plan", _plan(full.plan)
-    if entry.reason:
-        yield "reason", printable_text(entry.reason).replace("\n", "\n" + " " * 11)
 
 
 def _plan(plan: dict[str, Any] | None) -> str:
     if plan is None:
         return "no hook matched"
-    hooks = (f"{hook['name']} ({hook['source']})" for hook in plan["hooks"])
-    names = one_line(", ".join(hooks))
+    names = ", ".join(f"{hook['name']} ({hook['source']})" for hook in plan["hooks"])
     if len(plan["hooks"]) == 1:
         return names
     return f"{'one after another' if plan['sequential'] else 'in parallel'}: {names}"
 
 
-def _print_hook(place: int, hook: dict[str, Any], event: HookEventName | None) -> None:
-    facts = [hook["source"], hook["type"], format_duration(hook["duration_ms"])]
-    if hook["exit_code"] is not None:
-        facts.insert(2, f"exit status {hook['exit_code']}")
+def _print_hook(number: int, hook: dict[str, Any], event: HookEventName | None) -> None:
+    facts = [hook["source"], hook["type"]]
     if hook["mode"] == "observe":
-        facts.insert(2, "observe mode")
+        facts.append("observe mode")
+    if hook["exit_code"] is not None:
+        facts.append(f"exit status {hook['exit_code']}")
+    facts.append(format_duration(hook["duration_ms"]))
     if hook["recheck"]:
         facts.append("asked again about the final input")
     if hook["async"]:
         facts.append("not waited for" if hook["ended"] else "not waited for, no result")
-    name, outcome = one_line(hook["name"]), _outcome(event, hook)
-    print(f"\nhook {place}: {name} ({one_line(', '.join(facts))}) {outcome}")
+    word, outcome = recorded_verdict(event, hook).word, paint("ok", "green")
+    if word in _HOOK_WORDS:
+        outcome = paint_verdict(word, _HOOK_WORDS[word])
+    name = one_line(hook["name"])
+    print(f"\nhook {number}: {name} ({one_line(', '.join(facts))}) {outcome}")
     if hook["error"]:
         print(f"  error: {printable_text(hook['error'])}")
     for warning in hook["warnings"]:
@@ -317,23 +312,10 @@ def _print_hook(place: int, hook: dict[str, Any], event: HookEventName | None) -
         print("  output")
         _print_indented(pretty_json(output), 4)
     for stream in ("stdout", "stderr"):
-        # Standard output that was parsed is the output shown above.
+        # Standard output that was parsed is the output printed above.
         if hook[stream] and not (stream == "stdout" and output is not None):
             print(f"  {stream}")
             _print_indented(hook[stream], 4)
-
-
-_OUTCOMES = {
-    Word.WOULD_BLOCK: ("would block", "yellow"),
-    Word.STOPPED: ("stopped", "red"),
-    Word.BLOCKED: ("blocked", "red"),
-    Word.FAILED: ("failed", "yellow"),
-}
-
-
-def _outcome(event: HookEventName | None, hook: dict[str, Any]) -> str:
-    word = recorded_verdict(event, hook).word
-    return paint(*_OUTCOMES.get(word, ("ok", "green")))
 
 
 def _marks(masked: bool, truncated: bool, size: int | None = None) -> str:

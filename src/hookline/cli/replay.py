@@ -78,18 +78,17 @@ def run(options: Options) -> int:
     """Replay the events and report the changes."""
     log_to_stderr()
     _log_messages_once()
-    wanted = journal.event_filter(options)
     config = load_config(options)
-    with journal.open_journal(options) as reader:
+    here = options.settings is None
+    with journal.open_selection(options, here=here) as selection:
+        reader = selection.reader
         if reader is None:
-            return _print_report(options, [], [], 0)
-        here = options.settings is None
-        scope = journal.find_scope(reader, wanted, options, here=here)
-        kinds = reader.kinds(scope.wanted)
+            return _print_report(options, [], [], selection)
+        kinds = reader.kinds(selection.event_filter)
         if options.dry_run:
-            return _print_dry_run(options, config, reader, scope, kinds)
-        differing = _replay(reader, config, scope, options)
-    return _print_report(options, kinds, differing, scope.elsewhere)
+            return _print_dry_run(options, config, reader, selection, kinds)
+        differing = _replay(reader, config, selection, options)
+    return _print_report(options, kinds, differing, selection)
 
 
 def _log_messages_once() -> None:
@@ -108,12 +107,15 @@ def _log_messages_once() -> None:
 
 
 def _replay(
-    reader: JournalReader, config: Config, scope: journal.Scope, options: Options
+    reader: JournalReader,
+    config: Config,
+    selection: journal.Selection,
+    options: Options,
 ) -> list[Replayed]:
     """Fire the events again; returns those with changes or failures."""
     os.environ[REPLAY_VARIABLE] = "1"  # tells hooks, and closes every journal
     try:
-        return asyncio.run(_replay_sessions(reader, config, scope, options.jobs))
+        return asyncio.run(_replay_sessions(reader, config, selection, options.jobs))
     except ExceptionGroup as group:
         # Output that nobody reads, or a damaged journal: the caller handles both.
         raise group.exceptions[0] from group
@@ -122,11 +124,11 @@ def _replay(
 
 
 async def _replay_sessions(
-    reader: JournalReader, config: Config, scope: journal.Scope, jobs: int
+    reader: JournalReader, config: Config, selection: journal.Selection, jobs: int
 ) -> list[Replayed]:
     # Only ids are kept, for journals of any size.
     ids: dict[str, array[int]] = {}
-    for event_id, session in reader.sessions(scope.wanted):
+    for event_id, session in reader.sessions(selection.event_filter):
         ids.setdefault(session, array("q")).append(event_id)
     sessions = iter(ids.values())
     differing: list[Replayed] = []
@@ -151,7 +153,10 @@ async def _replay_sessions(
 
 
 def _print_report(
-    options: Options, kinds: list[EventKind], differing: list[Replayed], elsewhere: int
+    options: Options,
+    kinds: list[EventKind],
+    differing: list[Replayed],
+    selection: journal.Selection,
 ) -> int:
     """Print what changed and return the exit status."""
     changed = [replayed for replayed in differing if replayed.changes]
@@ -170,7 +175,7 @@ def _print_report(
                 for replayed in failed
             ],
             "apart_events": apart_events,
-            "elsewhere": elsewhere,
+            "elsewhere": selection.elsewhere,
         }
         print_json(report)
         return 1 if exact else 0
@@ -198,7 +203,7 @@ def _print_report(
         listed = ", ".join(f"{count:,} {step}" for step, count in steps)
         summary = f"{plural(len(exact), 'verdict')} changed: {listed}"
     print(f"{plural(events, 'event')} replayed{note}: {summary}")
-    journal.print_elsewhere(elsewhere, options)
+    selection.note_elsewhere(options)
     return 1 if exact else 0
 
 
@@ -226,7 +231,7 @@ def _print_dry_run(
     options: Options,
     config: Config,
     reader: JournalReader,
-    scope: journal.Scope,
+    selection: journal.Selection,
     kinds: list[EventKind],
 ) -> int:
     reasons, events = Counter[str](), Counter[str]()
@@ -234,14 +239,14 @@ def _print_dry_run(
         events[kind.event] += kind.count
         if reason := inexact(kind):
             reasons[reason] += kind.count
-    runs = _count_runs(HookRegistry(config.settings), reader, scope, kinds)
+    runs = _count_runs(HookRegistry(config.settings), reader, selection, kinds)
     if options.json:
         report = {
             "events": events.total(),
             "by_event": dict(events),
             "hook_runs": runs,
             "apart": dict(reasons),
-            "elsewhere": scope.elsewhere,
+            "elsewhere": selection.elsewhere,
         }
         print_json(report)
         return 0
@@ -251,14 +256,14 @@ def _print_dry_run(
         print(f"  {count:>7,}  {event}")
     for reason, count in reasons.items():
         print(f"{count:,} of them not exactly: {INEXACT[reason]}")
-    journal.print_elsewhere(scope.elsewhere, options)
+    selection.note_elsewhere(options)
     return 0
 
 
 def _count_runs(
     registry: HookRegistry,
     reader: JournalReader,
-    scope: journal.Scope,
+    selection: journal.Selection,
     kinds: list[EventKind],
 ) -> int:
     """How many hooks the plans of all events have."""
@@ -268,8 +273,8 @@ def _count_runs(
         is_tool = TRAITS[event].matching is Matching.REGEX
         if any(hook.config.is_foreign or (is_tool and hook.matcher) for hook in hooks):
             # Only these are matched by more than the target.
-            wanted = structs.replace(scope.wanted, event=event.value)
-            for target, fields in reader.inputs(wanted):
+            matched = structs.replace(selection.event_filter, event=event.value)
+            for target, fields in reader.inputs(matched):
                 runs += _planned_runs(planner, event, target, fields)
             continue
         for kind in kinds:

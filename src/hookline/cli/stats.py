@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
-
-from msgspec import Struct
 
 from hookline.journal.query import EventFilter, JournalReader, Runs
 
@@ -46,6 +43,12 @@ Without --journal and --settings the events of this project count. --here and
 The numbers come from the journal: see 'hookline log --help'."""
 
 _BAR = 24
+_HEADINGS = {
+    "name": "hook",
+    "would_block": "would block",
+    "standby_hits": "hits",
+    "standby_misses": "misses",
+}
 
 Figures = dict[str, Any]
 """The runs of one hook in one project, as ``--json`` has them."""
@@ -62,29 +65,33 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Print the numbers."""
     log_to_stderr()
-    wanted = journal.event_filter(options)
+    here = journal.is_shared(options)
     figures: list[Figures] = []
-    span, scope = None, journal.Scope(wanted)
-    with journal.open_journal(options) as reader:
-        if reader is not None:
-            here = journal.names_no_file(options)
-            scope = journal.find_scope(reader, wanted, options, here=here)
-            figures = _figures(reader, scope.wanted)
-            span = reader.span(scope.wanted)
+    span = None
+    with journal.open_selection(options, here=here) as selection:
+        if selection.reader is not None:
+            figures = _figures(selection.reader, selection.event_filter)
+            span = selection.reader.span(selection.event_filter)
     if options.json:
         print_json(figures)
     elif figures:
         _print_figures(figures)
-        _print_span(span, figures)
-    elif reader is not None:
-        journal.print_nothing("run of a hook", scope, options)
-    journal.print_elsewhere(scope.elsewhere, options)
+        if span is not None:
+            events, first, last = span
+            times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
+            projects = {hook["project"] for hook in figures}
+            is_one = len(projects) == 1
+            where = short_path(*projects) if is_one else f"{len(projects)} projects"
+            print(f"{plural(events, 'event')} {times} in {where}")
+    else:
+        selection.note_nothing("run of a hook", options)
+    selection.note_elsewhere(options)
 
 
-def _figures(reader: JournalReader, wanted: EventFilter) -> list[Figures]:
+def _figures(reader: JournalReader, events: EventFilter) -> list[Figures]:
     """The runs of each hook in each project, the most frequent first."""
     hooks: dict[tuple[str, str, str], Runs] = {}
-    for key, runs in reader.runs(wanted).items():
+    for key, runs in reader.runs(events).items():
         hook = key.name, key.source, reader.project_of(key.cwd)
         if hook in hooks:
             hooks[hook].add(runs)
@@ -107,82 +114,44 @@ def _figures(reader: JournalReader, wanted: EventFilter) -> list[Figures]:
     return figures
 
 
-class _Column(Struct, frozen=True):
-    """One column of the table."""
-
-    heading: str
-    text: Callable[[Figures], str]
-    is_number: bool = True
-
-
-def _count(heading: str, field: str) -> _Column:
-    return _Column(heading, lambda hook: f"{hook[field]:,}")
-
-
-def _time(heading: str, field: str) -> _Column:
-    return _Column(heading, lambda hook: format_duration(hook[field]))
-
-
-def _project(hook: Figures) -> str:
-    return short_path(hook["project"])
-
-
-def _columns(figures: list[Figures]) -> Iterator[_Column]:
-    """The columns that say something about these hooks."""
+def _print_figures(figures: list[Figures]) -> None:
+    """Print a table with the columns that say something about these hooks."""
 
     def any_of(*fields: str) -> bool:
         return any(hook[field] for hook in figures for field in fields)
 
-    yield _Column("hook", lambda hook: one_line(hook["name"]), is_number=False)
-    yield _Column("source", lambda hook: one_line(hook["source"]), is_number=False)
+    names, counts = ["name", "source"], ["runs", "blocks"]
     if len({hook["project"] for hook in figures}) > 1:
-        yield _Column("project", _project, is_number=False)
-    observed = any_of("would_block") or any(
-        hook["mode"] == "observe" for hook in figures
-    )
-    if observed:
-        yield _Column("mode", lambda hook: hook["mode"], is_number=False)
-    yield _count("runs", "runs")
-    yield _count("blocks", "blocks")
-    if observed:
-        yield _count("would block", "would_block")
-    yield _count("failures", "failures")
+        names.append("project")
+    if any_of("would_block") or any(hook["mode"] == "observe" for hook in figures):
+        names.append("mode")
+        counts.append("would_block")
+    counts.append("failures")
     if any_of("rechecks"):
-        yield _count("rechecks", "rechecks")
+        counts.append("rechecks")
     if any_of("standby_hits", "standby_misses"):
-        yield _count("hits", "standby_hits")
-        yield _count("misses", "standby_misses")
-    for name in ("p50", "p95", "p99"):
-        # Padded, so that the table keeps its width from one call to the next.
-        yield _time(f"{name:>8}", f"{name}_ms")
-
-
-def _print_figures(figures: list[Figures]) -> None:
+        counts += ["standby_hits", "standby_misses"]
+    # Padded, so that the table keeps its width from one call to the next.
+    headings = [_HEADINGS.get(field, field) for field in (*names, *counts)]
+    headings += [f"{name:>8}" for name in ("p50", "p95", "p99")]
     longest = max(hook["p99_ms"] for hook in figures)
-    columns = list(_columns(figures))
-    table = [[column.heading for column in columns]]
-    table += [[column.text(hook) for column in columns] for hook in figures]
-    if table_width(table) + _BAR <= terminal_columns():
-        bars = ["", *(_bar(hook, longest) for hook in figures)]
-        table = [[*row, bar] for row, bar in zip(table, bars, strict=True)]
-    right = [place for place, column in enumerate(columns) if column.is_number]
-    print_table(table[0], table[1:], right)
-
-
-def _print_span(span: tuple[int, float, float] | None, figures: list[Figures]) -> None:
-    if span is None:
-        return
-    events, first, last = span
-    times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
-    projects = {hook["project"] for hook in figures}
-    several = len(projects) > 1
-    where = f"{len(projects)} projects" if several else _project(figures[0])
-    print(f"{plural(events, 'event')} {times} in {where}")
-
-
-def _bar(hook: Figures, longest: float) -> str:
-    times = (hook["p50_ms"], hook["p95_ms"], hook["p99_ms"])
-    ends = [round(time / longest * _BAR) if longest else 0 for time in times]
-    _, solid, shaded, light = accumulate(ends, max, initial=1)
-    bar = "█" * solid + "▓" * (shaded - solid) + "░" * (light - shaded)
-    return paint(bar, "red" if hook["failures"] else "blue")
+    rows, bars = [], []
+    for hook in figures:
+        times = [hook[field] for field in ("p50_ms", "p95_ms", "p99_ms")]
+        texts = {**hook, "project": short_path(hook["project"])}
+        rows.append(
+            [
+                *(one_line(texts[field]) for field in names),
+                *(f"{hook[field]:,}" for field in counts),
+                *(format_duration(duration_ms) for duration_ms in times),
+            ]
+        )
+        ends = [round(time / longest * _BAR) if longest else 0 for time in times]
+        _, solid, shaded, light = accumulate(ends, max, initial=1)
+        bar = "█" * solid + "▓" * (shaded - solid) + "░" * (light - shaded)
+        bars.append(paint(bar, "red" if hook["failures"] else "blue"))
+    if table_width([headings, *rows]) + _BAR <= terminal_columns():
+        headings.append("")
+        for row, bar in zip(rows, bars, strict=True):
+            row.append(bar)
+    print_table(headings, rows, right=range(len(names), len(names) + len(counts) + 3))
