@@ -69,14 +69,14 @@ class Runtimes:
         self._by_loop: dict[asyncio.AbstractEventLoop, Runtime] = {}
         _systems.add(self)
         # The last resort: at exit, or if a system is dropped without dispose().
-        weakref.finalize(self, _abandon_all, self._by_loop)
+        weakref.finalize(self, _abandon, self._by_loop)
 
     def here(self) -> Runtime:
         """That of the running event loop."""
         loop = asyncio.get_running_loop()
         runtime = self._by_loop.get(loop)
         if runtime is None:
-            self._abandon(lambda loop: loop.is_closed())
+            _abandon(self._by_loop, lambda loop: loop.is_closed())
             runtime = self._by_loop[loop] = Runtime(loop, self._limit)
         return runtime
 
@@ -100,7 +100,7 @@ class Runtimes:
         be blocked by a call that waits for this one.
         """
         here = asyncio.get_running_loop()
-        self._abandon(lambda loop: not loop.is_running())
+        _abandon(self._by_loop, lambda loop: not loop.is_running())
         elsewhere = []
         for loop in tuple(self._by_loop):
             if loop is not here and (runtime := self._by_loop.pop(loop, None)):
@@ -113,19 +113,19 @@ class Runtimes:
         if elsewhere:
             await asyncio.wait(elsewhere, timeout=_ELSEWHERE_S)
 
-    def _abandon(self, chosen: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
-        for loop in filter(chosen, tuple(self._by_loop)):
-            if runtime := self._by_loop.pop(loop, None):
-                runtime.abandon()
-
     def forget(self) -> None:
         """In a fork: all of it is the parent's."""
         self._by_loop.clear()
 
 
-def _abandon_all(by_loop: dict[asyncio.AbstractEventLoop, Runtime]) -> None:
-    for runtime in tuple(by_loop.values()):
-        runtime.abandon()
+def _abandon(
+    by_loop: dict[asyncio.AbstractEventLoop, Runtime],
+    is_chosen: Callable[[asyncio.AbstractEventLoop], bool] | None = None,
+) -> None:
+    """Release those of the chosen loops, None for all, which do not run any more."""
+    for loop in filter(is_chosen, tuple(by_loop)):
+        if runtime := by_loop.pop(loop, None):
+            runtime.abandon()
 
 
 _systems: weakref.WeakSet[Runtimes] = weakref.WeakSet()
