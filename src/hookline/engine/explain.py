@@ -23,12 +23,7 @@ from hookline.rules.reasons import FALSE, Explained
 from hookline.rules.reasons import explain as explain_expression
 from hookline.settings.load import Settings
 from hookline.settings.matcher_check import why_not
-from hookline.settings.model import (
-    HookMode,
-    HookType,
-    SettingsLayer,
-    TrustStatus,
-)
+from hookline.settings.model import HookMode, HookType, SettingsLayer, TrustStatus
 
 from .breaker import CircuitBreaker
 from .planner import MAX_NAME, JudgedHook, Judgement, compile_matcher, judge, name_of
@@ -267,7 +262,8 @@ _MERGED_BY_KEY = {"hookSpecificOutput", *(f"hookSpecificOutput.{p}" for p in _PA
 _FIRST_WINS = {"decision", "hookSpecificOutput.permissionDecision"}
 """If several hooks agree, the first one set it; for other fields the last one did."""
 _CONCATENATED = {
-    *("reason", "stopReason", "systemMessage", "hookSpecificOutput.additionalContext"),
+    *("reason", "stopReason", "systemMessage"),
+    "hookSpecificOutput.additionalContext",
 }
 _BLOCKS = ("block", "deny")
 

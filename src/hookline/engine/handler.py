@@ -101,8 +101,8 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
             fields = self._stable(event, fields)
         observed.stage = _EXECUTION
         observers = self.observers
-        cwd, depth = observers.config.working_dir, depth_inside.get()
-        depth = max(observers.depth, depth)
+        cwd = observers.config.working_dir
+        depth = max(observers.depth, depth_inside.get())
         call = HookCall.of(event, fields, cwd, *observed.session, depth)
         call.telemetry, call.on_late = observed.telemetry, observers.on_late
         call.encode(needs_json=plan.needs_json or remote is not None)

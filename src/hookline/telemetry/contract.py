@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from hookline.plan import (
-    EventTelemetry,
-    HookTelemetry,
-)
+from hookline.plan import EventTelemetry, HookTelemetry
 from hookline.protocol.events import HookEventName
 
 __all__ = ["Carrier", "EventTelemetry", "HookTelemetry", "Telemetry"]
