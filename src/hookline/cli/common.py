@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from os import O_NOCTTY
 from typing import Any, NoReturn, cast
 
 from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.errors import HooklineError, SettingsError
-from hookline.execute.watchdog import watcher
-from hookline.hosts.failsafe import failsafe
 from hookline.protocol.values import decode, printable
 from hookline.settings.load import Settings
 from hookline.settings.places import find_workspace, is_within
@@ -35,13 +31,10 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Describe the command."""
-        self._fit_terminal()
-        return super().format_help()
-
-    def _fit_terminal(self) -> None:
         from .help_text import HelpText  # not needed to run a command
 
         self.formatter_class = HelpText
+        return super().format_help()
 
     def print_help(self, file: Any = None) -> None:
         """Print the description; argparse would not say that nobody gets it."""
@@ -134,16 +127,16 @@ def log_problems(config: Config) -> None:
 
 
 def logs_json(options: Options | None) -> bool:
-    """Whether messages are asked for as JSON."""
+    """Whether messages are asked for as JSON, which ``serve`` alone offers."""
     return getattr(options, "log_format", "text") == "json"
 
 
-def note(line: str, options: Options, level: str = "info") -> None:
+def note(line: str, options: Options | None = None, level: str = "info") -> None:
     """Write a line for people to standard error, in the format asked for."""
     if logs_json(options):
-        from .log_format import json_line, shown_text, write_line
+        from .log_format import json_line, json_text, write_line
 
-        message = shown_text(line.removeprefix("hookline: "))
+        message = json_text(line.removeprefix("hookline: "))
         write_line(json_line(level, "hookline", {"message": message}))
     else:
         print(printable(line), file=sys.stderr, flush=True)
@@ -152,8 +145,8 @@ def note(line: str, options: Options, level: str = "info") -> None:
 class _TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         # Only records of hooks have lines of their own, and indent them.
-        keep = "\n\t" if record.name == "hookline.hooks" else ""
-        record.message = printable(record.message, keep)
+        line_ends = "\n\t" if record.name == "hookline.hooks" else ""
+        record.message = printable(record.message, line_ends)
         return super().formatMessage(record)
 
 
@@ -169,35 +162,6 @@ def log_to_stderr(level: int = logging.WARNING, options: Options | None = None) 
     logger.addHandler(handler)
     logger.setLevel(level)
     logger.propagate = False
-
-
-def end_hooks_on_signals(*numbers: signal.Signals) -> None:
-    """From now on these signals kill the hooks that run, then end this process."""
-    for number in numbers:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, _end_by_signal)
-
-
-def has_terminal() -> bool:
-    """Whether this process is in a window that is still open."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | O_NOCTTY))
-    except OSError:
-        return False
-    return True
-
-
-def _end_by_signal(number: int, _frame: object) -> None:
-    if watcher.postpone(lambda: os.kill(os.getpid(), number)):
-        return  # in the middle of starting a hook, which would outlive us
-    watcher.kill_all()
-    if failsafe.words:
-        failsafe.end(f"ended by {signal.Signals(number).name}")
-    # The status that shells and supervisors expect of a signal.
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    # The first process of a container is not ended by that.
-    os._exit(128 + number)
 
 
 @contextmanager

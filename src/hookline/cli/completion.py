@@ -50,16 +50,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> None:
     """Print the script."""
-    if options.shell is None:
+    shell = options.shell
+    if shell is None:
         raise HooklineError(f"which shell? {_EXAMPLE}")
-    if options.shell not in _SHELLS:
-        near = nearest(options.shell, _SHELLS)
+    if shell not in _SHELLS:
+        near = nearest(shell, _SHELLS)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(_SHELLS)}"
-        raise HooklineError(f"unknown shell {options.shell!r}: {hint}")
-    print(_script(options.shell))
-
-
-def _script(shell: str) -> str:
+        raise HooklineError(f"unknown shell {shell!r}: {hint}")
     try:
         import shtab
     except ImportError as error:
@@ -72,25 +69,21 @@ def _script(shell: str) -> str:
     for name, parser in tree.commands.items():
         parser.description = None  # lists show the summary
         for argument in arguments_of(parser):
-            _describe_values(argument, name)
+            values = _values(argument, name)
+            if argument.metavar == "EVENT":
+                argument.help = "event"  # not the list of them beside each
+            if isinstance(values, dict):
+                argument.complete = values  # type: ignore[attr-defined]  # for shtab
+            elif values:
+                argument.choices = values
+            if not isinstance(argument.metavar, str):
+                argument.metavar = None
     script = str(shtab.complete(tree.root, shell))
-    return re.sub(r"# Usage:\n(?:#.*\n)+", f"{_SAVE}\n", script, count=1)
-
-
-def _describe_values(argument: Action, command: str) -> None:
-    """Say how the values of an argument are completed."""
-    values = _values(argument, command)
-    if argument.metavar == "EVENT":
-        argument.help = "event"  # not the list of them beside each
-    if isinstance(values, dict):
-        argument.complete = values  # type: ignore[attr-defined]  # shtab reads it
-    elif values:
-        argument.choices = values
-    if not isinstance(argument.metavar, str):
-        argument.metavar = None
+    print(re.sub(r"# Usage:\n(?:#.*\n)+", f"{_SAVE}\n", script, count=1))
 
 
 def _values(argument: Action, command: str) -> Any:
+    """The values of an argument: a list, or what shtab completes for files."""
     import shtab
 
     from hookline.recipes.catalog import RECIPES

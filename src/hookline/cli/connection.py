@@ -67,27 +67,24 @@ def nats_options(options: Options) -> dict[str, Any]:
     """Translate the options into those of nats-py."""
     if (options.user is None) != (options.password_file is None):
         raise HooklineError("--user and --password-file must be used together")
+    password = None
     if options.creds is not None:
         read_file("--creds", options.creds)  # nats-py logs in without a missing one
-    found = {
+    if options.password_file is not None:
+        content = read_file("--password-file", options.password_file)
+        password = content.decode().rstrip("\r\n")
+    values = {
         "user_credentials": options.creds,
         "user": options.user,
-        "password": _password(options),
+        "password": password,
         "tls": _tls(options),
         "inbox_prefix": options.inbox_prefix,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _servers(options: Options) -> list[str]:
     return [url.strip() for url in (options.bus or "").split(",") if url.strip()]
-
-
-def _password(options: Options) -> str | None:
-    if options.password_file is None:
-        return None
-    content = read_file("--password-file", options.password_file)
-    return content.decode().rstrip("\r\n")
 
 
 def _tls(options: Options) -> SSLContext | None:

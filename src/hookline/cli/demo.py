@@ -47,24 +47,24 @@ def run(options: Options) -> None:
         project = Project(Path(folder).resolve())
         project.create()
         asyncio.run(play(project, timeline))
-    steps = [*_first_steps(), *_closer_look(all_shown=options.all)]
-    timeline.next_steps("Next, in a project of yours:", steps)
-
-
-def _first_steps() -> list[tuple[str, str]]:
-    folder = _folder_missing_on_path()
     steps = []
-    if folder is not None:
-        steps = [(f'export PATH={quote(folder)}:"$PATH"', "once per shell")]
+    folder_missing = _folder_missing_on_path()
+    if folder_missing is not None:
+        export = f'export PATH={quote(folder_missing)}:"$PATH"'
+        steps.append((export, "once per shell"))
     if find_spec("cel_expr_python"):
-        steps += [("hookline init --rule", "a first rule, and how to try it")]
+        steps.append(("hookline init --rule", "a first rule, and how to try it"))
     else:
-        steps += [("hookline init", "a first hook, and how to try it")]
-    return [
-        *steps,
-        ("hookline trust", "review and approve it"),
-        ("hookline install claude", "let a coding agent ask it"),
-    ]
+        steps.append(("hookline init", "a first hook, and how to try it"))
+    steps.append(("hookline trust", "review and approve it"))
+    steps.append(("hookline install claude", "let a coding agent ask it"))
+    if find_spec("starlette") and find_spec("uvicorn"):
+        steps.append(("hookline inspect", "this session, in the browser"))
+    else:
+        steps.append(("hookline log --everywhere", "this session, recorded"))
+    if not options.all:
+        steps.append(("hookline demo --all", "every line of this session"))
+    timeline.next_steps("Next, in a project of yours:", steps)
 
 
 def _folder_missing_on_path() -> str | None:
@@ -76,16 +76,6 @@ def _folder_missing_on_path() -> str | None:
     if command and Path(command).resolve() == started_as.resolve():
         return None
     return str(started_as.parent.absolute())
-
-
-def _closer_look(*, all_shown: bool) -> list[tuple[str, str]]:
-    if find_spec("starlette") and find_spec("uvicorn"):
-        steps = [("hookline inspect", "this session, in the browser")]
-    else:
-        steps = [("hookline log --everywhere", "this session, recorded")]
-    if not all_shown:
-        steps.append(("hookline demo --all", "every line of this session"))
-    return steps
 
 
 def _new_folder(name: str | None) -> AbstractContextManager[str]:

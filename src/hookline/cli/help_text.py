@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 from argparse import HelpFormatter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import groupby
 from textwrap import TextWrapper
 
 _DEFAULT_COLUMNS = 80
 _MOST_COLUMNS, _FEWEST_COLUMNS = 90, 20
-GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
+_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 """Between an example and its explanation."""
 _USAGE = "usage: hookline COMMAND [OPTIONS]"
 _PURPOSE = (
@@ -34,28 +34,30 @@ class HelpText(HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         del indent  # only of argument groups, which have no description
-        return "\n".join(
-            _fill(" ".join(lines), width) if is_prose else _examples(lines, width)
-            for is_prose, lines in blocks(text)
-        )
+        blocks = []
+        lines = text.strip("\n").split("\n")
+        for is_prose, group in groupby(lines, lambda line: line[:1].strip() != ""):
+            block = [*group]
+            if is_prose:
+                blocks.append(_fill(" ".join(block), width))
+                continue
+            if any(len(line) > width for line in block):
+                # Explanations of examples go to lines of their own.
+                block = [_GAP.sub("\n      ", line) for line in block]
+            blocks += block
+        return "\n".join(blocks)
 
 
 def columns() -> int:
     """The width of the terminal."""
-    given = os.environ.get("COLUMNS", "")
-    found = int(given) if given.isdecimal() else 0
-    try:
-        found = found or os.get_terminal_size(1).columns
-    except OSError:
-        found = 0
-    return max(_FEWEST_COLUMNS, min(found or _DEFAULT_COLUMNS, _MOST_COLUMNS))
-
-
-def blocks(text: str) -> Iterator[tuple[bool, list[str]]]:
-    """Divide a description into prose (True) and examples or empty lines (False)."""
-    lines = text.strip("\n").split("\n")
-    for is_prose, found in groupby(lines, lambda line: line[:1].strip() != ""):
-        yield is_prose, [*found]
+    variable = os.environ.get("COLUMNS", "")
+    width = int(variable) if variable.isdecimal() else 0
+    if not width:
+        try:
+            width = os.get_terminal_size(1).columns
+        except OSError:
+            width = 0
+    return max(_FEWEST_COLUMNS, min(width or _DEFAULT_COLUMNS, _MOST_COLUMNS))
 
 
 def _fill(text: str, width: int, indent: str = "") -> str:
@@ -65,23 +67,14 @@ def _fill(text: str, width: int, indent: str = "") -> str:
     return wrapper.fill(text)
 
 
-def _examples(lines: list[str], width: int) -> str:
-    """Keep examples; if they are too wide, explanations go to lines of their own."""
-    is_wide = any(len(line) > width for line in lines)
-    return "\n".join(GAP.sub("\n      ", one) if is_wide else one for one in lines)
-
-
 def overview(groups: Mapping[str, tuple[str, ...]]) -> str:
     """Every command with one line."""
     width = columns()
-    tables = [
-        f"{title}:\n" + "\n".join(_row(name, width) for name in names)
-        for title, names in groups.items()
-    ]
-    parts = [_USAGE, _fill(_PURPOSE, width), *tables, _fill(_MORE, width)]
-    return "\n\n".join(parts)
-
-
-def _row(name: str, width: int) -> str:
-    summary = import_module(f"hookline.cli.{name}").SUMMARY
-    return _fill(f"  {name:10}  {summary}", width, " " * 14)
+    parts = [_USAGE, _fill(_PURPOSE, width)]
+    for title, names in groups.items():
+        rows = [f"{title}:"]
+        for name in names:
+            summary = import_module(f"hookline.cli.{name}").SUMMARY
+            rows.append(_fill(f"  {name:10}  {summary}", width, " " * 14))
+        parts.append("\n".join(rows))
+    return "\n\n".join([*parts, _fill(_MORE, width)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -18,15 +17,13 @@ from .common import (
     Options,
     Parser,
     at_least,
-    end_hooks_on_signals,
-    has_terminal,
     log_to_stderr,
     note,
 )
+from .signals import reload_on_hangup, stop_on_signals
 
 if TYPE_CHECKING:
     from hookline.inspector.desk import Desk
-    from hookline.inspector.guard import Guard
     from hookline.inspector.server import InspectorServer
 
 SUMMARY = "look at events and hooks in the browser"
@@ -44,7 +41,6 @@ SIGHUP loads the settings again, which also happens when their files change.
 exit status: 0 stopped by a signal, 1 usage error"""
 
 _HOST = "127.0.0.1"
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -64,8 +60,8 @@ def run(options: Options) -> None:
         from hookline.inspector.server import InspectorServer
     except ModuleNotFoundError as error:
         raise MissingExtraError("inspect", error.name or "starlette") from error
-    given = None if options.journal is None else journal.journal_file(options)
-    desk = Desk(options.cwd, options.settings, given)
+    path = None if options.journal is None else journal.journal_file(options)
+    desk = Desk(options.cwd, options.settings, path)
     with _listen(options.port) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
@@ -74,7 +70,13 @@ def run(options: Options) -> None:
 
         def announce() -> None:
             print(f"{address}?token={token}", flush=True)
-            _tell(options, guard, address)
+            how = "open this address in a browser"
+            if not options.no_open and (reason := _no_browser()):
+                how += f" ({reason})"
+            elif not options.no_open:
+                _open_browser(f"{address}?token={guard.single_use_token()}")
+                how = "opening the browser"
+            note(f"hookline: {how}; Ctrl-C ends the inspector")
 
         server = InspectorServer(guard, desk, announce)
         asyncio.run(_serve(server, desk, listener))
@@ -97,36 +99,9 @@ def _listen(port: int) -> socket.socket:
 
 async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
-    had_terminal = has_terminal()
-
-    def stop(_number: int, _frame: object) -> None:
-        # Not in the loop, which may be late: the next signal is not lost then.
-        end_hooks_on_signals(*_STOPPING)
-        loop.call_soon_threadsafe(server.stop)
-
-    def reload(number: int, frame: object) -> None:
-        if had_terminal and not has_terminal():
-            stop(number, frame)  # its window was closed
-        else:
-            loop.call_soon_threadsafe(desk.reload_soon)
-
-    for number in _STOPPING:
-        signal.signal(number, stop)
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, reload)
+    stop_on_signals(loop, server.stop)
+    reload_on_hangup(loop, desk.reload_soon)
     await server.serve([listener])
-
-
-def _tell(options: Options, guard: Guard, address: str) -> None:
-    """Open the browser, or say why not."""
-    if options.no_open:
-        how = "open this address in a browser"
-    elif reason := _no_browser():
-        how = f"open this address in a browser ({reason})"
-    else:
-        _open_browser(f"{address}?token={guard.single_use_token()}")
-        how = "opening the browser"
-    note(f"hookline: {how}; Ctrl-C ends the inspector", options)
 
 
 def _no_browser() -> str | None:

@@ -74,16 +74,16 @@ class Selection(Struct, frozen=True):
         where = "" if folder is None else f" in {one_line(folder)}"
         if self.event_filter == EventFilter(project=folder):
             hint = _how_to_record(load_config(options))
-            note(f"hookline: no {noun} is recorded{where} yet: {hint}", options)
+            note(f"hookline: no {noun} is recorded{where} yet: {hint}")
         else:
-            note(f"hookline: no matching {noun} is recorded{where}", options)
+            note(f"hookline: no matching {noun} is recorded{where}")
 
-    def note_elsewhere(self, options: Options) -> None:
+    def note_elsewhere(self) -> None:
         """Say how many events of other projects are left out."""
         if self.elsewhere:
             sys.stdout.flush()
             left_out = f"{plural(self.elsewhere, 'event')} of other projects left out"
-            note(f"{left_out}: --everywhere includes them", options)
+            note(f"{left_out}: --everywhere includes them")
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
             os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             hint = _how_to_record(load_config(options))
-            note(f"hookline: nothing is recorded yet ({path}): {hint}", options)
+            note(f"hookline: nothing is recorded yet ({path}): {hint}")
             yield None
             return
         except OSError:

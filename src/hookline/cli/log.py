@@ -126,10 +126,10 @@ def _print_list(options: Options) -> None:
             print(line)
         sys.stdout.flush()
         if len(events) < total:
-            note(f"the newest {len(events)} of {total:,}: -n 0 shows all", options)
+            note(f"the newest {len(events)} of {total:,}: -n 0 shows all")
     else:
         selection.note_nothing("event", options)
-    selection.note_elsewhere(options)
+    selection.note_elsewhere()
 
 
 def _rendered(
@@ -151,11 +151,11 @@ def _follow(options: Options) -> None:
     """Print old and new events until Ctrl-C, also of a file that takes its place."""
     events = journal.event_filter(options)
     path = journal.journal_file(options)
-    _wait_for(path, options)
+    _wait_for(path)
     events = journal.in_projects(events, options, here=journal.is_shared(options))
     if events.project is not None:
         only = f"only events in {one_line(events.project)} are shown"
-        note(f"hookline: {only}: --everywhere shows all", options)
+        note(f"hookline: {only}: --everywhere shows all")
     while True:
         with query.read_journal(path) as reader:
             opened = identity(reader.path)
@@ -174,12 +174,12 @@ def _follow(options: Options) -> None:
                 entries = reader.newest(structs.replace(events, after_id=last_id), None)
                 # Events of other projects are not looked at again.
                 last_id = max([newest_id, *(entry.id for entry in entries)])
-        _wait_for(path, options)
+        _wait_for(path)
 
 
-def _wait_for(path: str, options: Options) -> None:
+def _wait_for(path: str) -> None:
     if identity(path) is None:
-        note(f"hookline: waiting for {path}", options)
+        note(f"hookline: waiting for {path}")
     while identity(path) is None:
         time.sleep(_POLL_S)
 

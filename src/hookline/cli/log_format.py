@@ -45,14 +45,14 @@ def json_line(
 ) -> str:
     """One line: when, how bad, who says it, then the fields."""
     moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
-    shown = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at_utc = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     # ASCII: other line ends, such as U+2028, are not in the line as they are.
-    return json.dumps({"time": shown, "level": level, "logger": logger, **fields})
+    return json.dumps({"time": at_utc, "level": level, "logger": logger, **fields})
 
 
 def fatal_line(message: str, error: BaseException | None = None) -> str:
     """The last line of a command that fails."""
-    fields = {"message": shown_text(message)}
+    fields = {"message": json_text(message)}
     if error is not None:
         fields["exception"] = _trace(error)
     return json_line("error", "hookline", fields)
@@ -85,14 +85,14 @@ def json_handler() -> logging.Handler:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    message, given = record.getMessage(), record.args
-    if hasattr(record, "hook") and isinstance(given, tuple) and given:
-        message = str(given[0])  # its name; the rest is the values, fields here
-    fields: dict[str, Any] = {"message": shown_text(message)}
+    message, values = record.getMessage(), record.args
+    if hasattr(record, "hook") and isinstance(values, tuple) and values:
+        message = str(values[0])  # its name; the others are fields here
+    fields: dict[str, Any] = {"message": json_text(message)}
     for name in FIELDS:
-        found = getattr(record, name, None)
-        if isinstance(found, Mapping) and found:
-            fields[name] = {shown_text(str(key)): _value(found[key]) for key in found}
+        extra = getattr(record, name, None)
+        if isinstance(extra, Mapping) and extra:
+            fields[name] = {json_text(str(key)): _value(extra[key]) for key in extra}
     if record.exc_info and record.exc_info[1] is not None:
         fields["exception"] = _trace(record.exc_info[1])
     return fields
@@ -105,18 +105,17 @@ def _value(value: Any) -> Any:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
-    return shown_text(str(value), _MAX_VALUE)
+    return json_text(str(value), _MAX_VALUE)
 
 
-def shown_text(text: str, limit: int = _MAX_TEXT) -> str:
+def json_text(text: str, limit: int = _MAX_TEXT) -> str:
     """Text that every JSON parser takes: no lone surrogates, and not too long."""
-    cut = text if len(text) <= limit else f"{text[: limit - 3]}..."
-    return cut.encode("utf-8", "backslashreplace").decode()
+    short = text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return short.encode("utf-8", "backslashreplace").decode()
 
 
 def _trace(error: BaseException) -> str:
-    lines = "".join(traceback.format_exception(error)).rstrip()
-    # The end says what it was.
-    return shown_text(
-        lines if len(lines) <= _MAX_TEXT else f"...{lines[3 - _MAX_TEXT :]}"
-    )
+    text = "".join(traceback.format_exception(error)).rstrip()
+    if len(text) > _MAX_TEXT:
+        text = f"...{text[3 - _MAX_TEXT :]}"  # its end says what it was
+    return json_text(text)

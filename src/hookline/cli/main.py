@@ -12,7 +12,6 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -87,7 +86,7 @@ def _open_streams() -> None:
 
 
 def _flushed(stream: TextIO, status: int) -> int:
-    """Write what is left; if that fails, only a status of 0 changes."""
+    """Write what is buffered; if that fails, only a status of 0 changes."""
     try:
         stream.flush()
     except OSError as error:
@@ -95,30 +94,15 @@ def _flushed(stream: TextIO, status: int) -> int:
 
         discard(stream)
         if stream is sys.stdout and status == 0:
-            broken = isinstance(error, BrokenPipeError)
-            problem = f"standard output: {error.strerror}"
-            return 141 if broken else _fail(problem, sys.argv[1:])
+            if isinstance(error, BrokenPipeError):
+                return 141
+            return _fail(f"standard output: {error.strerror}", sys.argv[1:])
     return status
 
 
-def _help(arguments: list[str]) -> int:
-    """Describe one command, or all of them."""
-    name = next((word for word in arguments[1:] if not word.startswith("-")), None)
-    if arguments[:1] == ["help"] and name is not None:
-        if name in COMMANDS:
-            return _run(name, ["--help"])
-        if name != "help":
-            return _fail(_unknown(name), arguments)
-    from .help_text import overview
-
-    print(overview(GROUPS))
-    return 0 if arguments else 1
-
-
 def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
-    from signal import SIGHUP
-
-    from .common import Parser, end_hooks_on_signals
+    from .common import Parser
+    from .signals import end_hooks_on_signals
 
     command = import_module(f"hookline.cli.{name}")
     parser = Parser(prog=f"hookline {name}", description=command.DESCRIPTION)
@@ -129,7 +113,7 @@ def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
         if name in {"fire", "bridge"}:
             # The process ends after one event: collecting garbage is wasted time.
             gc.disable()
-        end_hooks_on_signals(signal.SIGTERM, SIGHUP)
+        end_hooks_on_signals(signal.SIGTERM, signal.SIGHUP)
     try:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help
@@ -138,35 +122,42 @@ def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
     return status or 0
 
 
+def _help(arguments: list[str]) -> int:
+    """Describe one command, or all of them."""
+    name = next((word for word in arguments[1:] if not word.startswith("-")), "help")
+    if arguments[:1] == ["help"] and name != "help":
+        if name not in COMMANDS:
+            return _fail(_unknown(name), arguments)
+        return _run(name, ["--help"])
+    from .help_text import overview
+
+    print(overview(GROUPS))
+    return 0 if arguments else 1
+
+
 def _unknown(name: str) -> str:
     near = nearest(name, COMMANDS)
     hint = f"did you mean 'hookline {near}'?" if near else "see 'hookline --help'"
     return f"unknown command {name!r}: {hint}"
 
 
-def _fail(
-    message: str, arguments: Iterable[str] = (), error: Exception | None = None
-) -> int:
+def _fail(message: str, arguments: list[str], error: Exception | None = None) -> int:
     """Say why the command failed; with the traceback of an error, if that is given."""
     with suppress(OSError):  # nobody can be told
-        _tell(message, [*arguments], error)
+        if any(word.startswith("--log") for word in arguments):
+            from .log_format import asks_for_json, fatal_line, write_line
+
+            if asks_for_json(arguments):
+                write_line(fatal_line(message, error))
+                return 1
+        if error is not None:
+            import traceback
+
+            traceback.print_exception(error)
+        from .terminal import printable_text
+
+        print(f"hookline: {printable_text(message)}", file=sys.stderr)
     return 1
-
-
-def _tell(message: str, arguments: list[str], error: Exception | None) -> None:
-    if any(word.startswith("--log") for word in arguments):
-        from .log_format import asks_for_json, fatal_line, write_line
-
-        if asks_for_json(arguments):
-            write_line(fatal_line(message, error))
-            return
-    if error is not None:
-        import traceback
-
-        traceback.print_exception(error)
-    from .terminal import printable_text
-
-    print(f"hookline: {printable_text(message)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

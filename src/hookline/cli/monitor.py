@@ -6,6 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hookline.bus.server import RequestServer
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from hookline.engine.system import HookSystem
     from hookline.telemetry.prometheus import PrometheusTelemetry
 
-Address = tuple[str, int]
-
 _HOST = "127.0.0.1"
 _HOOK_STATES = (
     "enabled",
@@ -31,7 +30,7 @@ _HOOK_STATES = (
 )
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> tuple[str, int]:
     """Parse ``PORT``, ``HOST:PORT`` or ``[IPv6]:PORT``."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if colon else _HOST
@@ -46,9 +45,9 @@ class Monitor:
     def __init__(self, options: Options) -> None:
         self.bus: NatsBus | None = None
         self.stopping = False
-        self._options = options
         self.figures: PrometheusTelemetry | None = None
         """What the hook system tells about its events."""
+        self._options = options
         if options.metrics is not None:
             # Most workers have no port for this, and need not have the package.
             from hookline.telemetry.prometheus import PrometheusTelemetry
@@ -65,8 +64,9 @@ class Monitor:
             return
         from hookline.telemetry.endpoints import Endpoints
 
-        worker = _Worker(self, config, system, server)
-        endpoints = Endpoints(self.figures, worker.state)
+        endpoints = Endpoints(
+            self.figures, partial(self._state, config, system, server)
+        )
         address = endpoints.start(*self._options.metrics)
         note(f"hookline: metrics on http://{address}/metrics", self._options)
         try:
@@ -74,33 +74,17 @@ class Monitor:
         finally:
             endpoints.stop()
 
-
-class _Worker:
-    """Finds the state of the worker, on its event loop."""
-
-    def __init__(
-        self,
-        monitor: Monitor,
-        config: Config,
-        system: HookSystem,
-        server: RequestServer,
-    ) -> None:
-        self._monitor = monitor
-        self._config = config
-        self._system = system
-        self._server = server
-
-    def state(self) -> WorkerState:
-        """The state now."""
-        settings, bus = self._config.settings, self._monitor.bus
-        system = self._system
-        hooks, health = system.get_all_hooks(), system.health()
+    def _state(
+        self, config: Config, system: HookSystem, server: RequestServer
+    ) -> WorkerState:
+        """The state of the worker; called on its event loop."""
+        hooks, health, bus = system.get_all_hooks(), system.health(), self.bus
         counts = Counter(map(_hook_state, hooks))
         skipped = {hook.name for hook in health.skipped}
         return WorkerState(
             bus_connected=bus is not None and bus.is_connected,
-            stopping=self._monitor.stopping,
-            settings_errors=len(settings.errors),
+            stopping=self.stopping,
+            settings_errors=len(config.settings.errors),
             settings_loaded_at=health.settings_loaded_at,
             reloaded=not health.reload_failed,
             hooks={state: counts[state] for state in _HOOK_STATES},
@@ -108,10 +92,10 @@ class _Worker:
             breakers={hook.name: hook.name in skipped for hook in hooks},
             processes=health.processes,
             lost=health.lost,
-            dropped=Counter(self._server.dropped)
+            dropped=Counter(server.dropped)
             + Counter(overload=0 if bus is None else bus.overloads),
-            in_flight=self._server.in_flight,
-            waiting=self._server.waiting,
+            in_flight=server.in_flight,
+            waiting=server.waiting,
         )
 
 

@@ -90,7 +90,7 @@ def run(options: Options) -> None:
         }
         entries.append(entry)
     if state_dir() is None:
-        note("hookline: no home folder is known, so nothing is kept: set HOME", options)
+        note("hookline: no home folder is known, so nothing is kept: set HOME")
     if options.json:
         print_json(entries)
         return

@@ -203,7 +203,7 @@ def _print_report(
         listed = ", ".join(f"{count:,} {step}" for step, count in steps)
         summary = f"{plural(len(exact), 'verdict')} changed: {listed}"
     print(f"{plural(events, 'event')} replayed{note}: {summary}")
-    selection.note_elsewhere(options)
+    selection.note_elsewhere()
     return 1 if exact else 0
 
 
@@ -256,7 +256,7 @@ def _print_dry_run(
         print(f"  {count:>7,}  {event}")
     for reason, count in reasons.items():
         print(f"{count:,} of them not exactly: {INEXACT[reason]}")
-    selection.note_elsewhere(options)
+    selection.note_elsewhere()
     return 0
 
 

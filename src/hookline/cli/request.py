@@ -60,7 +60,10 @@ def run(options: Options) -> int:
     response = asyncio.run(_request(options))
     with verdict_output():
         print_json(response, pretty=not options.json)
-    return _exit_status(response)
+    verdict = response.get("processed")
+    if verdict and (verdict["blocked"] or verdict["shouldStop"]):
+        return 2
+    return 0 if response["success"] else 3
 
 
 async def _request(options: Options) -> HookExecutionResponse:
@@ -81,10 +84,3 @@ async def _request(options: Options) -> HookExecutionResponse:
         )
     finally:
         await bus.close()
-
-
-def _exit_status(response: HookExecutionResponse) -> int:
-    verdict = response.get("processed")
-    if verdict and (verdict["blocked"] or verdict["shouldStop"]):
-        return 2
-    return 0 if response["success"] else 3

@@ -7,6 +7,8 @@ import gc
 import logging
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hookline.bus.contracts import HookExecutionResponse, RequestHandler, subject_name
@@ -20,18 +22,18 @@ from .common import (
     Options,
     Parser,
     at_least,
-    end_hooks_on_signals,
     load_config,
     log_to_stderr,
     logs_json,
 )
 from .log_format import json_line
 from .monitor import Monitor, parse_address
-from .reload import following_settings
+from .signals import reload_on_hangup, stop_on_signals
 from .terminal import plural
 
 if TYPE_CHECKING:
     from hookline.bus.nats import NatsBus
+    from hookline.engine.system import HookSystem
 
 SUMMARY = "run hooks for agents on other machines, over NATS"
 DESCRIPTION = f"""\
@@ -56,15 +58,16 @@ no hook would be left.
 exit status: 0 stopped by a signal, 1 usage error or connection lost; by the signal
 itself if it ended at once"""
 
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
-
 _log = logging.getLogger("hookline.serve")
+_reload_log = logging.getLogger("hookline.reload")
 
 _NO_HOOKS = """\
 no hooks are configured for %s, so every request is allowed: see --cwd and --settings"""
 _HOOKS_MISSING = """\
 no hooks are configured for %s: taking no requests until there are (--require-hooks)"""
-_LOOK_S = 0.1
+_POLL_S = 0.1
+RELOAD_S = 1.0
+"""How often the settings are looked at."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -102,26 +105,37 @@ async def _serve(config: Config, options: Options) -> None:
     monitor = Monitor(options)
     system = HookSystem(config, start_workers=True, telemetry=monitor.figures)
     system.require_hooks = options.require_hooks
-    async with following_settings(system), system:
+    async with _following_settings(system), system:
         server = RequestServer(system.event_handler, max_concurrent=options.concurrency)
         with monitor.watch(config, system, server):
             monitor.bus = bus = await connection.connect(options, queue=options.queue)
-            received = _signal_event()
+            stopping = asyncio.Event()
+            stop_on_signals(asyncio.get_running_loop(), stopping.set)
             try:
                 if not system.active_hooks:
                     required = options.require_hooks
                     text = _HOOKS_MISSING if required else _NO_HOOKS
                     _log.warning(text, config.working_dir)
                 while options.require_hooks and not system.active_hooks:
-                    if received.is_set():
+                    if stopping.is_set():
                         return
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(_POLL_S)
                 bus.serve(_logged(server.handle_request))
                 await bus.ready()
-                _tune_garbage_collection()
-                hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
-                _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
-                await _wait_for(received, bus)
+                # Exclude long-lived objects from garbage collection, and collect less
+                # often: requests leave few cycles, and the default thresholds cost a
+                # tenth of a worker's time.
+                gc.collect()
+                gc.freeze()
+                gc.set_threshold(20_000, 20, 20)
+                hooks = plural(system.status.total_hooks, "hook")
+                ready = f"ready, serving {hooks} on {bus.subject} as {bus.queue}"
+                line = f"hookline: {ready}"
+                if logs_json(options):
+                    # Collectors of logs read both streams as one.
+                    line = json_line("info", _log.name, {"message": ready})
+                print(line, flush=True)
+                await _wait_for(stopping, bus)
                 monitor.stopping = True
                 _log.info("stopping: finishing requests in progress")
                 await bus.drain()
@@ -129,47 +143,46 @@ async def _serve(config: Config, options: Options) -> None:
                 await bus.close()
 
 
-def _print_ready(message: str, options: Options) -> None:
-    line = f"hookline: {message}"
-    if logs_json(options):
-        # Collectors of logs read both streams as one.
-        line = json_line("info", _log.name, {"message": message})
-    print(line, flush=True)
-
-
-def _tune_garbage_collection() -> None:
-    """Exclude long-lived objects, and collect less often.
-
-    Requests leave few cycles; the default thresholds cost a tenth of a worker's time.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-
-
-def _signal_event() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT from now on sets."""
-    loop, received = asyncio.get_running_loop(), asyncio.Event()
-
-    def receive(_number: int, _frame: object) -> None:
-        # Not in the loop, which may be late: the next signal is not lost then.
-        end_hooks_on_signals(*_STOPPING)
-        loop.call_soon_threadsafe(received.set)
-
-    for number in _STOPPING:
-        signal.signal(number, receive)
-    return received
-
-
-async def _wait_for(received: asyncio.Event, bus: NatsBus) -> None:
+async def _wait_for(stopping: asyncio.Event, bus: NatsBus) -> None:
     """Wait for a signal; raises if the connection is lost for good."""
     closed = asyncio.ensure_future(bus.wait_closed())
-    waiting = asyncio.ensure_future(received.wait())
-    await asyncio.wait({closed, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    if closed.done() and not received.is_set():
-        waiting.cancel()
+    stopped = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({closed, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if closed.done() and not stopping.is_set():
+        stopped.cancel()
         raise BusConnectionError(bus.subject, closed.result() or "closed")
     closed.cancel()
+
+
+@asynccontextmanager
+async def _following_settings(system: HookSystem) -> AsyncIterator[None]:
+    """Reload settings that have changed, and whenever SIGHUP arrives."""
+    hangup = asyncio.Event()
+
+    async def follow() -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(hangup.wait(), RELOAD_S)
+            is_hangup = hangup.is_set()
+            if not is_hangup and not system.settings_changed():
+                continue
+            hangup.clear()
+            outcome = await system.reload()
+            if is_hangup and not outcome.changed and not outcome.problems:
+                _reload_log.info("settings have not changed")
+
+    reload_on_hangup(asyncio.get_running_loop(), hangup.set)
+    _reload_log.setLevel(
+        logging.INFO
+    )  # also without --verbose: it is rare, and matters
+    following = asyncio.create_task(follow())
+    try:
+        yield
+    finally:
+        following.cancel()
+        await asyncio.wait({following})
+        # It must not kill hooks that finish, either.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _logged(handle: RequestHandler) -> RequestHandler:

@@ -85,7 +85,7 @@ def run(options: Options) -> None:
             print(f"{plural(events, 'event')} {times} in {where}")
     else:
         selection.note_nothing("run of a hook", options)
-    selection.note_elsewhere(options)
+    selection.note_elsewhere()
 
 
 def _figures(reader: JournalReader, events: EventFilter) -> list[Figures]:

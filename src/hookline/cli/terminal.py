@@ -102,9 +102,9 @@ def short_path(path: str, limit: int = 24) -> str:
     text = one_line(path)
     if len(text) <= limit:
         return text
-    kept = text[-(limit - 1) :]
+    end = text[-(limit - 1) :]
     # At a boundary between folders, where there is one.
-    return f"…{kept[kept.find('/') :] if '/' in kept[:-1] else kept}"
+    return f"…{end[end.find('/') :] if '/' in end[:-1] else end}"
 
 
 def plural(number: int, noun: str) -> str:
@@ -130,8 +130,8 @@ def paint(text: str, style: str) -> str:
 def paint_diff(line: str) -> str:
     """Colour one line of a unified diff."""
     style = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
-    shown = printable(line, keep="\t")
-    return shown if style is None else paint(shown, style)
+    text = printable(line, keep="\t")
+    return text if style is None else paint(text, style)
 
 
 def show_pages(lines: Iterable[str], cwd: str) -> None:
@@ -149,10 +149,10 @@ def show_pages(lines: Iterable[str], cwd: str) -> None:
         return
     env = {"LESS": "FRX", **os.environ}
     sys.stdout.flush()
-    shown = subprocess.run(
+    pager = subprocess.run(
         [program, *words[1:]], input=text.encode(), env=env, cwd="/", check=False
     )
-    if shown.returncode != 0:
+    if pager.returncode != 0:
         sys.stdout.write(text)
 
 
@@ -162,11 +162,11 @@ def print_table(
     """Print a table; the columns in ``right`` hold numbers."""
     table = [[shorten(cell, _MAX_CELL) for cell in row] for row in (headings, *rows)]
     widths = [max(map(display_width, column)) for column in zip(*table, strict=True)]
-    aligned = [">" if place in right else "<" for place in range(len(widths))]
-    for place, row in enumerate(table):
-        cells = zip(row, aligned, widths, strict=True)
-        line = "  ".join(pad(cell, width, side) for cell, side, width in cells)
-        print(line.rstrip() if place else paint(line.rstrip(), "bold"))
+    sides = [">" if place in right else "<" for place in range(len(widths))]
+    for number, row in enumerate(table):
+        cells = map(pad, row, widths, sides)
+        line = "  ".join(cells).rstrip()
+        print(line if number else paint(line, "bold"))
 
 
 def table_width(rows: Iterable[Sequence[str]]) -> int:
@@ -186,52 +186,51 @@ def terminal_columns() -> float:
 class Progress(AbstractContextManager["Progress"]):
     """A line on the terminal that counts steps, shown after a second."""
 
-    def __init__(self, what: str, total: int | None = None) -> None:
-        self._what = what
+    def __init__(self, label: str, total: int | None = None) -> None:
+        self._label = label
         self._total = total
-        self._done = 0
-        self._visible = sys.stderr.isatty()
+        self._steps = 0
         self._started = time.monotonic()
-        self._due = self._started + 1.0
-        self._shown = False
+        # Shown on a terminal alone.
+        self._due = self._started + 1.0 if sys.stderr.isatty() else inf
+        self._is_shown = False
 
     def step(self) -> None:
         """Count one step."""
-        self._done += 1
+        self._steps += 1
         self.show()
 
     def show(self) -> None:
         """Update the line if it is due."""
-        now = time.monotonic()
-        if self._visible and now >= self._due:
-            self._due = now + _INTERVAL_S
-            self._shown = True
-            line = f"{self._what}{self._count()} {now - self._started:.0f} s"
-            print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
-
-    def _count(self) -> str:
-        if not self._total:
-            return ""
-        bar = "█" * round(self._done / self._total * 20)
-        return f" {bar:░<20} {self._done:,}/{self._total:,}"
+        time_s = time.monotonic()
+        if time_s < self._due:
+            return
+        self._due = time_s + _INTERVAL_S
+        self._is_shown = True
+        count = ""
+        if self._total:
+            bar = "█" * round(self._steps / self._total * 20)
+            count = f" {bar:░<20} {self._steps:,}/{self._total:,}"
+        line = f"{self._label}{count} {time_s - self._started:.0f} s"
+        print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
 
     def __exit__(self, *error: object) -> None:
-        if self._shown:
+        if self._is_shown:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager
-async def show_waiting(what: str) -> AsyncIterator[None]:
+async def show_waiting(label: str) -> AsyncIterator[None]:
     """Show on the terminal how long something without steps takes."""
-    with Progress(what) as progress:
-        ticker = asyncio.create_task(_tick(progress))
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(_INTERVAL_S)
+            progress.show()
+
+    with Progress(label) as progress:
+        ticker = asyncio.create_task(tick())
         try:
             yield
         finally:
             ticker.cancel()
-
-
-async def _tick(progress: Progress) -> None:
-    while True:
-        await asyncio.sleep(_INTERVAL_S)
-        progress.show()

@@ -95,14 +95,20 @@ def run(options: Options) -> int:
     """Run the cases and print those that fail."""
     # Some cases test hooks that fail on purpose.
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
-    _refuse_wrong_mix(options)
-    if options.update or options.watch:
-        return _update(options) if options.update else _watch(options)
+    if options.dry_run and not options.update:
+        raise HooklineError("--dry-run works only with --update")
+    for name, chosen in (("--update", options.update), ("--watch", options.watch)):
+        if chosen and (options.json or options.junit or options.worker):
+            raise HooklineError(f"{name} cannot be used with --json, --junit, --worker")
+    if options.update:
+        return _update(options)
+    if options.watch:
+        return _watch(options)
     if options.worker is not None:
-        words = _worker_words(options)
-        results = asyncio.run(_exercise(_worker_hook(words)))
+        hook = _worker_hook(_worker_words(options))
+        results = asyncio.run(_exercise(hook))
     else:
-        results = asyncio.run(run_files(select_cases(options), options.jobs))
+        results = run_files(select_cases(options), options.jobs)
     if options.junit:
         refuse_outside(options.junit)
         with file_errors(f"--junit {options.junit}"):
@@ -112,14 +118,6 @@ def run(options: Options) -> int:
     else:
         print_results(results, options.verbose)
     return 0 if all(result.passed for result in results) else 1
-
-
-def _refuse_wrong_mix(options: Options) -> None:
-    if options.dry_run and not options.update:
-        raise HooklineError("--dry-run works only with --update")
-    for name, chosen in (("--update", options.update), ("--watch", options.watch)):
-        if chosen and (options.json or options.junit or options.worker):
-            raise HooklineError(f"{name} cannot be used with --json, --junit, --worker")
 
 
 def _watch(options: Options) -> int:
@@ -132,15 +130,15 @@ def _watch(options: Options) -> int:
     folders = {str(place if place.is_dir() else place.parent) for place in places}
     folders.add(str(Path()))  # hooks are where the settings say, mostly here
     with suppress(KeyboardInterrupt):
-        looks = watch(*folders, yield_on_timeout=True, rust_timeout=_LOOK_MS)
-        for look, changes in enumerate(looks):
-            if look and not changes:
+        rounds = watch(*folders, yield_on_timeout=True, rust_timeout=_LOOK_MS)
+        for number, changes in enumerate(rounds):
+            if number and not changes:
                 continue
             paths = sorted({os.path.relpath(path) for _, path in changes})
             if paths:
                 print(f"\nchanged: {printable(', '.join(paths[:_MAX_CHANGED]))}")
             try:
-                results = asyncio.run(run_files(select_cases(options), options.jobs))
+                results = run_files(select_cases(options), options.jobs)
                 print_results(results, options.verbose)
             except HooklineError as error:  # a file may be half written
                 print(f"{paint('error', 'red')}: {printable(str(error))}")
@@ -149,24 +147,15 @@ def _watch(options: Options) -> int:
 
 
 def _update(options: Options) -> int:
-    from .test_update import (
-        plan_updates,
-        print_update,
-        refuse_in_ci,
-        updated_cases,
-        write_updates,
-    )
+    from .test_update import Updates, refuse_in_ci
 
     if not options.dry_run:
         refuse_in_ci()
-    results = asyncio.run(run_files(select_cases(options), options.jobs))
-    updates = plan_updates(results)
-    write_updates(updates, dry_run=options.dry_run)
-    cases = [] if options.dry_run else updated_cases(updates)
-    again = asyncio.run(run_files(cases, options.jobs))
-    passed = sum(one.passed and one not in updates.updated for one in results)
-    is_fine = print_update(updates, again, passed, dry_run=options.dry_run)
-    return 0 if is_fine else 1
+    results = run_files(select_cases(options), options.jobs)
+    updates = Updates(results)
+    updates.write(dry_run=options.dry_run)
+    rerun = [] if options.dry_run else run_files(updates.files(), options.jobs)
+    return 0 if updates.print_summary(rerun, dry_run=options.dry_run) else 1
 
 
 def _worker_words(options: Options) -> list[str]:
@@ -198,9 +187,9 @@ def _worker_hook(words: list[str]) -> RegisteredHook:
             if hook.config.command != command:  # else it is what the user typed
                 hint = "review it with 'hookline trust'"
                 raise HooklineError(f"hook {hook.name!r} is not trusted: {hint}")
-    shown = shorten(one_line(command), _MAX_COMMAND)
-    made = {"type": "worker", "command": command, "name": shown}
-    settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [made]}]}})
+    name = shorten(one_line(command), _MAX_COMMAND)
+    worker = {"type": "worker", "command": command, "name": name}
+    settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [worker]}]}})
     return HookSystem(Config(None, ".", settings)).get_all_hooks()[0]
 
 
@@ -217,62 +206,63 @@ async def _exercise(hook: RegisteredHook) -> list[CaseResult]:
 
 def select_cases(options: Options) -> list[HookTestFile]:
     """The cases that the options name; raises if there are none."""
-    places = places_of(options.files)
-    files = [read_file(path) for path in find_files(places)]
+    files = [read_file(path) for path in find_files(places_of(options.files))]
     where = ", ".join(options.files) or "this directory"
     if not any(file.cases for file in files):
         hint = "'hookline init' writes one to start from"
         raise HooklineError(f"no *.hooktest.toml in {where}: {hint}")
     if not options.k:
         return files
-    selected = [_with_name(file, options.k.lower()) for file in files]
+    selected = []
+    for file in files:
+        cases = (case for case in file.cases if options.k.lower() in case.name.lower())
+        selected.append(structs.replace(file, cases=tuple(cases)))
     if not any(file.cases for file in selected):
         raise HooklineError(f"no case with {options.k!r} in its name in {where}")
     return selected
 
 
 def places_of(names: list[str]) -> list[Path]:
-    """Where to search for cases."""
-    return [Path(name) for name in names] or _here()
-
-
-def _here() -> list[Path]:
-    """This directory, and the projects around it that apply here."""
+    """Where to search: as named, or this directory and the projects that apply here."""
+    if names:
+        return [Path(name) for name in names]
     workspace = find_workspace(".")
-    around = [one for one in workspace.projects if one != workspace.folder]
-    folders = [Path(project, PROJECT_FOLDER) for project in around]
+    outer = (project for project in workspace.projects if project != workspace.folder)
+    folders = (Path(project, PROJECT_FOLDER) for project in outer)
     return [Path(), *filter(Path.is_dir, folders)]
 
 
-def _with_name(file: HookTestFile, text: str) -> HookTestFile:
-    kept = tuple(case for case in file.cases if text in case.name.lower())
-    return structs.replace(file, cases=kept)
-
-
-async def run_files(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
+def run_files(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
     """Run cases; their results in the order of the files."""
     order = [(file.path, case.name) for file in files for case in file.cases]
-    results = []
-    with Progress("testing hooks", len(order)) as progress:
-        async for result in run_cases(files, jobs):
-            results.append(result)
-            progress.step()
-    places = {key: place for place, key in enumerate(order)}
-    return sorted(results, key=lambda result: places[(result.file, result.name)])
+
+    async def run_all() -> list[CaseResult]:
+        results = []
+        with Progress("testing hooks", len(order)) as progress:
+            async for result in run_cases(files, jobs):
+                results.append(result)
+                progress.step()
+        return results
+
+    positions = {case: position for position, case in enumerate(order)}
+    return sorted(
+        asyncio.run(run_all()),
+        key=lambda result: positions[(result.file, result.name)],
+    )
 
 
 def print_results(results: list[CaseResult], verbose: bool) -> None:
     """Print the cases that fail, and how many pass."""
     for result in results:
+        case = f"{result.file}: {printable(result.name)}"
         if not result.passed:
-            print(f"{paint('FAIL', 'red')}  {result.file}: {printable(result.name)}")
+            print(f"{paint('FAIL', 'red')}  {case}")
             for line in "\n".join(result.problems).splitlines():
                 print(f"      {paint_diff(line)}".rstrip())
         elif verbose:
-            print(f"{paint('ok', 'green')}    {result.file}: {printable(result.name)}")
+            print(f"{paint('ok', 'green')}    {case}")
         for warning in result.warnings:
-            place = f"{result.file}: {printable(result.name)}"
-            print(f"{paint('warning', 'yellow')}: {place}: {printable(warning)}")
+            print(f"{paint('warning', 'yellow')}: {case}: {printable(warning)}")
     failed = sum(not result.passed for result in results)
     summary = f"{len(results) - failed} passed"
     summary += f", {failed} failed" if failed else ""

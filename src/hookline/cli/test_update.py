@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from hookline.errors import HooklineError
 from hookline.hosts.install.changes import Change, apply, read_inside
@@ -21,15 +20,6 @@ from .install import print_diffs
 from .terminal import paint, plural, printable
 
 
-class Updates(Struct):
-    """What an update does with the results of a run."""
-
-    changes: list[Change] = []
-    updated: list[CaseResult] = []
-    refused: list[tuple[CaseResult, str]] = []
-    """Cases that failed and stay as they are, with the reason."""
-
-
 def refuse_in_ci() -> None:
     """Expectations that a build writes for itself check nothing."""
     if os.environ.get("CI", "").lower() not in {"", "0", "false"}:
@@ -37,79 +27,82 @@ def refuse_in_ci() -> None:
         raise HooklineError(f"--update is refused in CI (CI is set): {hint}")
 
 
-def plan_updates(results: list[CaseResult]) -> Updates:
-    """Edit the files of the cases whose answer is not what they expect."""
-    found = Updates()
-    by_file: dict[Path, list[CaseResult]] = {}
-    for result in results:
-        by_file.setdefault(result.file, []).append(result)
-    for path, own in by_file.items():
-        wanted = [one for one in own if one.update and not one.obstacles]
-        stuck = (one for one in own if not one.passed and one not in wanted)
-        found.refused += ((one, one.obstacles[0]) for one in stuck)
-        if wanted:
-            _edit(path, wanted, found)
-    return found
+class Updates:
+    """What an update does with the results of a run."""
 
+    def __init__(self, results: list[CaseResult]) -> None:
+        """Edit the files of the cases whose answer is not what they expect."""
+        self.updated: list[CaseResult] = []
+        self.refused: list[tuple[CaseResult, str]] = []
+        """Cases that failed and stay as they are, with the reason."""
+        self._changes: list[Change] = []
+        self._results = results
+        by_file: dict[Path, list[CaseResult]] = {}
+        for result in results:
+            if result.update and not result.obstacles:
+                by_file.setdefault(result.file, []).append(result)
+            elif not result.passed:
+                self.refused.append((result, result.obstacles[0]))
+        for path, updates in by_file.items():
+            self._edit(path, updates)
 
-def _edit(path: Path, wanted: list[CaseResult], found: Updates) -> None:
-    refuse_outside(str(path))
-    before = read_inside(str(path), find_workspace(path.parent).root) or b""
-    text = decode_text(before, path)
-    names = [case.name for case in read_file(path).cases]
-    twice = {name for name, count in Counter(names).items() if count > 1}
-    for result in wanted:
-        if result.name in twice:
-            found.refused.append((result, "two cases have this name: rename one"))
-            continue
-        try:
-            text = edited(text, names.index(result.name), result.update)
-        except CannotEditError as error:
-            found.refused.append((result, str(error)))
-        else:
-            found.updated.append(result)
-    found.changes.append(Change(path=str(path), before=before, after=text.encode()))
+    def _edit(self, path: Path, updates: list[CaseResult]) -> None:
+        refuse_outside(str(path))
+        before = read_inside(str(path), find_workspace(path.parent).root) or b""
+        text = decode_text(before, path)
+        names = [case.name for case in read_file(path).cases]
+        for result in updates:
+            if names.count(result.name) > 1:
+                reason = "two cases have this name: rename one"
+                self.refused.append((result, reason))
+                continue
+            try:
+                text = edited(text, names.index(result.name), result.update)
+            except CannotEditError as error:
+                self.refused.append((result, str(error)))
+            else:
+                self.updated.append(result)
+        after = text.encode()
+        self._changes.append(Change(path=str(path), before=before, after=after))
 
+    def write(self, *, dry_run: bool) -> None:
+        """Show the changes, and make them."""
+        needed = [change for change in self._changes if change.is_needed]
+        if not dry_run:
+            apply(needed)
+        if needed:
+            print_diffs(needed, "update")
+        for result, reason in self.refused:
+            first_line = printable(reason.splitlines()[0])
+            print(f"{paint('kept', 'yellow')}   {_case(result)}: {first_line}")
 
-def write_updates(updates: Updates, *, dry_run: bool) -> None:
-    """Show the changes, and make them."""
-    needed = [change for change in updates.changes if change.is_needed]
-    if not dry_run:
-        apply(needed)
-    if needed:
-        print_diffs(needed, "update")
-    for result, reason in updates.refused:
-        first = printable(reason.splitlines()[0])
-        place = f"{result.file}: {printable(result.name)}"
-        print(f"{paint('kept', 'yellow')}   {place}: {first}")
+    def files(self) -> list[HookTestFile]:
+        """The files with the cases that were written, to run them once more."""
+        names: dict[Path, set[str]] = {}
+        for result in self.updated:
+            names.setdefault(result.file, set()).add(result.name)
+        files = []
+        for file in map(read_file, names):
+            cases = (case for case in file.cases if case.name in names[file.path])
+            files.append(structs.replace(file, cases=tuple(cases)))
+        return files
 
-
-def updated_cases(updates: Updates) -> list[HookTestFile]:
-    """The cases that were written, to run them once more."""
-    names: dict[Path, set[str]] = {}
-    for result in updates.updated:
-        names.setdefault(result.file, set()).add(result.name)
-    files = [read_file(path) for path in names]
-    return [
-        structs.replace(
-            file, cases=tuple(one for one in file.cases if one.name in names[file.path])
+    def print_summary(self, rerun: list[CaseResult], *, dry_run: bool) -> bool:
+        """Print what was done; whether all cases are as they should be now."""
+        unstable = [result for result in rerun if not result.passed]
+        for result in unstable:
+            hint = "its answer differs from run to run: write a pattern that fits both"
+            print(f"{paint('FAIL', 'red')}   {_case(result)}: {hint}")
+        passed = sum(
+            result.passed and result not in self.updated for result in self._results
         )
-        for file in files
-    ]
+        done = "would be updated" if dry_run else "updated"
+        parts = [f"{passed} passed", f"{plural(len(self.updated), 'case')} {done}"]
+        failed = len(self.refused) + len(unstable)
+        parts += [f"{failed} failed"] if failed else []
+        print(paint(", ".join(parts), "red" if failed else "green"))
+        return not failed
 
 
-def print_update(
-    updates: Updates, again: list[CaseResult], passed: int, *, dry_run: bool
-) -> bool:
-    """Print what was done; whether all cases are as they should be now."""
-    unstable = [result for result in again if not result.passed]
-    for result in unstable:
-        place = f"{result.file}: {printable(result.name)}"
-        hint = "its answer differs from run to run: write a pattern that fits both"
-        print(f"{paint('FAIL', 'red')}   {place}: {hint}")
-    done = "would be updated" if dry_run else "updated"
-    parts = [f"{passed} passed", f"{plural(len(updates.updated), 'case')} {done}"]
-    failed = len(updates.refused) + len(unstable)
-    parts += [f"{failed} failed"] if failed else []
-    print(paint(", ".join(parts), "red" if failed else "green"))
-    return not failed
+def _case(result: CaseResult) -> str:
+    return f"{result.file}: {printable(result.name)}"
