@@ -38,7 +38,10 @@ _THREADS = 16
 def build_app(desk: Desk, token: str, port: int) -> Guard:
     """The whole application; every request needs the token."""
     app = Starlette(
-        routes=[*_static_routes(), *(one for v in _VIEWS for one in v.routes(desk))],
+        routes=[
+            *_static_routes(),
+            *(route for v in _VIEWS for route in v.routes(desk)),
+        ],
         exception_handlers={
             HTTPException: _refused,
             HooklineError: _failed,

@@ -175,8 +175,8 @@ class _Case:
         if entry.output_masked or entry.output_cut or reasons_inexact(self._full):
             return None
         changed = _change_of(self._full, decided)
-        found = self._writable(changed) if changed else None
-        return found if found == changed else None
+        written = self._writable(changed) if changed else None
+        return written if written == changed else None
 
     def _writable(self, value: Any, depth: int = 0) -> Any:
         """A copy that TOML can hold; None if it cannot."""

@@ -155,12 +155,12 @@ def _time(name: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        seconds = math.nan
+    if not math.isfinite(seconds):
         raise HTTPException(400, f"{name} is not a time in seconds since 1970")
-    return found
+    return seconds
 
 
 def _after(request: Request) -> int | None:

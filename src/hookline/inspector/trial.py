@@ -64,8 +64,8 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return reply(_describe(desk.config.settings))
 
     async def recorded(request: Request) -> Response:
-        found = desk.in_thread(_recorded, desk, request.path_params["id"])
-        return reply(await found)
+        recorded_event = desk.in_thread(_recorded, desk, request.path_params["id"])
+        return reply(await recorded_event)
 
     async def explain(request: Request) -> Response:
         trial = await read_trial(request)

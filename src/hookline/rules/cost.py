@@ -111,8 +111,8 @@ class CostModel:
 
     def bound(self, values: Mapping[str, Any]) -> float:
         """What evaluating it with these variables costs at most."""
-        known = {name: size_of([value]) for name, value in values.items()}
-        return _Estimate(known).cost_of(self._root)
+        sizes = {name: size_of([value]) for name, value in values.items()}
+        return _Estimate(sizes).cost_of(self._root)
 
 
 def _per_character(node: Call) -> float:
@@ -147,8 +147,8 @@ def _degree(node: Node) -> int:
         return below + 2
     if not isinstance(node, Call):
         return below
-    given = [one for one in node.args if not isinstance(one, Constant)]
-    return below + (len(given) > 1 or node.function in _GROWING)
+    operands = [operand for operand in node.args if not isinstance(operand, Constant)]
+    return below + (len(operands) > 1 or node.function in _GROWING)
 
 
 class _Estimate:
@@ -176,7 +176,7 @@ class _Estimate:
         if isinstance(node, Select):
             return _field(self._size(node.operand), node.field)
         if isinstance(node, Literal):
-            return _together([self._size(one) for one in node.elements])
+            return _together([self._size(element) for element in node.elements])
         if isinstance(node, Loop):
             return self._loop(node)
         return self._call(node) if isinstance(node, Call) else _SCALAR
@@ -192,17 +192,17 @@ class _Estimate:
             self._spend(args[0].weight * args[1].weight * _exactly(_PER_GLOB))
             if not isinstance(node.args[1], Constant):
                 self._once += _compiling_globs(args[1])
-        found = _RESULTS.get(node.function, _sum)(args)
+        result = _RESULTS.get(node.function, _sum)(args)
         if node.function in _SEARCHES and len(args) > 1:
             needle = Mean(args[1].weight.mean / _NEEDLE, args[1].weight.most / _NEEDLE)
             self._spend(args[0].weight * needle)
         elif node.function == "matches" and len(args) > 1:
             self._spend(args[0].weight * _pattern_weight(args[1]))
             self._spend(_compiling(args[1]))
-        self._spend(found.weight)
-        if found.weight.most > _MAX_SIZE:
+        self._spend(result.weight)
+        if result.weight.most > _MAX_SIZE:
             self._spend(_TOO_MUCH)
-        return found
+        return result
 
     def _loop(self, node: Loop) -> Size:
         over = self._size(node.over)
@@ -227,8 +227,10 @@ def _field(operand: Size, key: str) -> Size:
     """The size of ``operand.key``."""
     if operand.values is None:
         return _part(operand)
-    there = [one for one in operand.values if isinstance(one, dict) and key in one]
-    return size_of([one[key] for one in there])
+    maps = [
+        value for value in operand.values if isinstance(value, dict) and key in value
+    ]
+    return size_of([value[key] for value in maps])
 
 
 def _part(whole: Size) -> Size:
@@ -243,8 +245,8 @@ def _element(over: Size) -> Size:
         mean = over.weight.mean / max(1, over.count.mean)
         weight = Mean(max(1, mean), over.weight.most)
         return Size(weight, weight)
-    known = (value for value in over.values if isinstance(value, list | dict))
-    return size_of([element for value in known for element in value])
+    collections = (value for value in over.values if isinstance(value, list | dict))
+    return size_of([element for value in collections for element in value])
 
 
 def _sum(args: list[Size]) -> Size:
@@ -291,15 +293,15 @@ def _truth(_: list[Size]) -> Size:
 
 def _pattern_weight(pattern: Size) -> Mean:
     """What a regular expression costs for each character."""
-    found = _measured(pattern)
-    if not found:
+    patterns = _measured(pattern)
+    if not patterns:
         return pattern.weight * _exactly(_UNKNOWN_WEIGHT) + _exactly(4)
-    return _mean([one.per_character for one in found])
+    return _mean([one.per_character for one in patterns])
 
 
 def _compiling(pattern: Size) -> Mean:
-    found = _measured(pattern)
-    return _mean([one.compiling for one in found] or [_UNKNOWN_PATTERN])
+    patterns = _measured(pattern)
+    return _mean([one.compiling for one in patterns] or [_UNKNOWN_PATTERN])
 
 
 def _compiling_globs(pattern: Size) -> float:

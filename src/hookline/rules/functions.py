@@ -49,7 +49,9 @@ def glob(path: str, pattern: str) -> bool:
     flags = re.IGNORECASE if _folds_case(_existing(project)) else 0
     candidates = {spelled, real_path(path), _from_project(spelled, project)}
     globs = _globs(pattern, project, flags)
-    return any(_matches(parts, one) for one in candidates for parts in globs)
+    return any(
+        _matches(parts, candidate) for candidate in candidates for parts in globs
+    )
 
 
 def programs(line: str) -> list[str]:
@@ -95,8 +97,8 @@ def find(name: str, args: list[Any]) -> Callable[..., Any] | None:
         return runs_of_words
     if any(kind is not str for kind in kinds):
         return None
-    known = {"within": within, "glob": glob, "runs": runs}
-    return known.get(name, programs)
+    functions = {"within": within, "glob": glob, "runs": runs}
+    return functions.get(name, programs)
 
 
 def real_path(path: str) -> str:
@@ -122,9 +124,9 @@ def _absolute(path: str, start: str) -> str:
 
 def _from_project(spelled: str, project: str) -> str:
     """A path spelled by way of the project's own name, as if it were resolved."""
-    given = os.path.normpath(folders.project)
-    inside = spelled.startswith(f"{given}/")
-    return project + spelled[len(given) :] if inside else spelled
+    folder = os.path.normpath(folders.project)
+    inside = spelled.startswith(f"{folder}/")
+    return project + spelled[len(folder) :] if inside else spelled
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -132,13 +134,16 @@ def _is_within(path: str, folder: str) -> bool:
         return True
     # The file system knows which names mean the same folder.
     try:
-        wanted = os.stat(folder)  # noqa: PTH116
+        folder_status = os.stat(folder)  # noqa: PTH116
     except OSError:
         return _is_within_unmade(path, folder)
     while True:
         try:
-            found = os.stat(path)  # noqa: PTH116
-            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+            path_status = os.stat(path)  # noqa: PTH116
+            if (path_status.st_dev, path_status.st_ino) == (
+                folder_status.st_dev,
+                folder_status.st_ino,
+            ):
                 return True
         except OSError:
             pass  # not made yet
@@ -199,7 +204,7 @@ def _globs(pattern: str, project: str, flags: int) -> tuple[Parts, ...]:
     """A pattern for absolute paths: one glob for each choice of its braces."""
     import fnmatch
 
-    found = []
+    globs = []
     for text in _choices(pattern):
         start = os.path.expanduser(text)  # noqa: PTH111
         if not start.startswith(("/", "**/")):
@@ -207,8 +212,8 @@ def _globs(pattern: str, project: str, flags: int) -> tuple[Parts, ...]:
         names = [name for name in start.split("/") if name not in {"", "."}]
         texts = (None if name == "**" else fnmatch.translate(name) for name in names)
         parts = (None if text is None else re.compile(text, flags) for text in texts)
-        found.append(tuple(parts))
-    return tuple(found)
+        globs.append(tuple(parts))
+    return tuple(globs)
 
 
 def _escaped(path: str) -> str:
@@ -218,19 +223,19 @@ def _escaped(path: str) -> str:
 
 def _choices(pattern: str) -> list[str]:
     """A pattern without braces, once for each choice that they give."""
-    left, found = [pattern], []
-    while left:
-        text = left.pop()
+    patterns, texts = [pattern], []
+    while patterns:
+        text = patterns.pop()
         braces = re.search(r"\{([^{}]*)\}", text)
         if braces is None:
-            found.append(text)
+            texts.append(text)
             continue
-        if len(left) + len(found) > _MAX_CHOICES:
+        if len(patterns) + len(texts) > _MAX_CHOICES:
             raise ValueError(f"a pattern has at most {_MAX_CHOICES} choices")
         before, after = text[: braces.start()], text[braces.end() :]
-        left += [f"{before}{one}{after}" for one in braces[1].split(",")]
-    if sum(map(len, found)) > MAX_EXPANDED:
+        patterns += [f"{before}{choice}{after}" for choice in braces[1].split(",")]
+    if sum(map(len, texts)) > MAX_EXPANDED:
         raise ValueError(
             f"the choices of a pattern have at most {MAX_EXPANDED} characters in all"
         )
-    return found
+    return texts

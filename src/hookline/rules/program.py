@@ -139,14 +139,14 @@ class Program:
         # The engine leaks what it hands to a function of ours, so that we call those
         # outside of macros before it evaluates the rest.
         saved, lifted = lift(saved, functions.NAMES)
-        self._calls = [_Call(source, one) for one in lifted]
+        self._calls = [_Call(source, call) for call in lifted]
         self._eval = _load(saved).eval if lifted else expression.eval
         self._saved = saved if _has_choice(self.tree) else None
         self.uses = find_uses(self.tree)
         self._activation_key = _key_of(self.uses)
         nodes = list(walk(self.tree))
-        self._words = {one.field for one in nodes if isinstance(one, Select)} | {
-            one.value for one in nodes if isinstance(one, Constant) and one.value
+        self._words = {node.field for node in nodes if isinstance(node, Select)} | {
+            node.value for node in nodes if isinstance(node, Constant) and node.value
         }
         names = {node.function for node in nodes if isinstance(node, Call)}
         self._uses_folders = not names.isdisjoint(functions.NAMES)
@@ -157,7 +157,7 @@ class Program:
         self._cheap_weight = -1
         """No input of this weight is expensive."""
 
-    def evaluate(self, scope: Scope, called: Called | None = None) -> Any:
+    def evaluate(self, scope: Scope, answers: Called | None = None) -> Any:
         """The value for an event; raises ``EvaluationError``.
 
         ``called``: what the functions gave that were called for the whole of it.
@@ -177,43 +177,43 @@ class Program:
                     self._refuse_expensive(activation.values)
         except RecursionError:
             raise EvaluationError("a value is nested too deeply") from None
-        if self._calls and called is None:
-            called = self._call(scope)
+        if self._calls and answers is None:
+            answers = self._call(scope)
         if self._uses_folders:
             functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
         try:
-            if called is not None and called.values:
-                found = self._eval(data={**activation.values, **called.values})
+            if answers is not None and answers.values:
+                engine_value = self._eval(data={**activation.values, **answers.values})
             elif self._makes_values or not is_shared:
-                found = self._eval(data=activation.values)
+                engine_value = self._eval(data=activation.values)
             else:
                 if activation.handle is None:
                     activation.handle = _environment().Activation(activation.values)
-                found = self._eval(activation.handle)
-            value = found.plain_value()
+                engine_value = self._eval(activation.handle)
+            value = engine_value.plain_value()
         # The engine raises for what it cannot read, and for its own limits.
         except Exception as error:  # noqa: BLE001
             raise EvaluationError(_without_code(str(error))) from None
-        if type(value) is str and found.type().name() == "ERROR":
-            called = called or _NOT_CALLED
-            failure = self._failure(value, scope.event, called)
+        if type(value) is str and engine_value.type().name() == "ERROR":
+            answers = answers or _NOT_CALLED
+            failure = self._failure(value, scope.event, answers)
             if self._saved is not None and isinstance(failure, MissingFieldError):
-                failure = self._worst(failure, scope, called)
+                failure = self._worst(failure, scope, answers)
             raise failure
         return value
 
     def _call(self, scope: Scope) -> Called:
-        called = Called({}, {})
+        answers = Called({}, {})
         for call in self._calls:
             try:
-                called.values[call.name] = call.result(scope)
+                answers.values[call.name] = call.result(scope)
             except EvaluationError as error:
-                called.errors[call.name] = error
-        return called
+                answers.errors[call.name] = error
+        return answers
 
-    def is_true(self, scope: Scope, called: Called | None = None) -> bool:
+    def is_true(self, scope: Scope, answers: Called | None = None) -> bool:
         """Whether it is true; raises ``EvaluationError``, also for no boolean."""
-        value = self.evaluate(scope, called)
+        value = self.evaluate(scope, answers)
         if value is True or value is False:
             return value
         raise EvaluationError(f"gives {_kind(value)}, neither true nor false")
@@ -221,9 +221,9 @@ class Program:
     def used_values(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that it uses and that are there, by their paths."""
         event = self._seen(event)
-        given = {**event, EVENT: event, NOW: event.get("timestamp")}
-        found = _paths(self.uses, given)
-        return {path: value for path, value in found if value is not _ABSENT}
+        fields = {**event, EVENT: event, NOW: event.get("timestamp")}
+        paths = _paths(self.uses, fields)
+        return {path: value for path, value in paths if value is not _ABSENT}
 
     def place_of(self, *path: str) -> tuple[int, int]:
         """The line and the column where a field is used."""
@@ -235,8 +235,8 @@ class Program:
     def missing_from(self, event: Mapping[str, Any]) -> list[str]:
         """The paths that it uses and the event does not have."""
         event = self._seen(event)
-        found = _paths(self.uses, {**event, EVENT: event})
-        absent = [path for path, value in found if value is _ABSENT]
+        paths = _paths(self.uses, {**event, EVENT: event})
+        absent = [path for path, value in paths if value is _ABSENT]
         return [path for path in absent if path != NOW and not path.startswith(LIFTED)]
 
     def _seen(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -270,7 +270,7 @@ class Program:
             )
 
     def _worst(
-        self, missing: MissingFieldError, scope: Scope, called: Called
+        self, missing: MissingFieldError, scope: Scope, answers: Called
     ) -> EvaluationError:
         """What failed beside a missing field: of ``a || b`` the engine names only a."""
         operands, is_or = self._operands, _is_call(self.tree, _OR)
@@ -279,7 +279,7 @@ class Program:
             operands = operands[1:]
         for operand in operands:
             try:
-                operand.is_true(scope, called)
+                operand.is_true(scope, answers)
             except MissingFieldError:
                 if not is_or:
                     break  # a && b is false, whatever b is
@@ -296,17 +296,17 @@ class Program:
         return [Program(self.source, _load(operand)) for operand in operands]
 
     def _failure(
-        self, error: str, event: Mapping[str, Any], called: Called
+        self, error: str, event: Mapping[str, Any], answers: Called
     ) -> EvaluationError:
-        found = re.fullmatch(_MISSING, error, re.DOTALL)
-        if found is None:
+        match = re.fullmatch(_MISSING, error, re.DOTALL)
+        if match is None:
             return EvaluationError(_without_code(error))
-        if found["name"]:
-            failed = called.errors.get(found["name"])
-            return failed or MissingFieldError(found["name"])
-        if found["index"]:
-            return MissingFieldError(f"index {found['index']}")
-        key = found["key"].strip('"')
+        if match["name"]:
+            failed = answers.errors.get(match["name"])
+            return failed or MissingFieldError(match["name"])
+        if match["index"]:
+            return MissingFieldError(f"index {match['index']}")
+        key = match["key"].strip('"')
         paths = self.missing_from(event)
         return MissingFieldError(next((p for p in paths if _ends(p, key)), key))
 
@@ -327,7 +327,7 @@ class _Call:
     def __init__(self, source: str, lifted: Lifted) -> None:
         self.name = lifted.name
         self._function = lifted.function
-        self._args = [Program(source, _load(one)) for one in lifted.args]
+        self._args = [Program(source, _load(arg)) for arg in lifted.args]
 
     def result(self, scope: Scope) -> Any:
         """What it gives for an event; raises ``EvaluationError``."""
@@ -349,11 +349,11 @@ def _load(saved: bytes) -> cel.Expression:
 
 def compile_expression(source: str) -> Program:
     """Compile an expression; raises ``ExpressionError``."""
-    found = _compile(source)
-    if isinstance(found, ExpressionError):
+    program = _compile(source)
+    if isinstance(program, ExpressionError):
         # One that is raised again would keep the frames of every time.
-        raise copy(found)
-    return found
+        raise copy(program)
+    return program
 
 
 @lru_cache(maxsize=16384)
@@ -386,13 +386,15 @@ def _environment() -> cel.Env:
     def method(
         name: str, result: cel.Type, *overloads: tuple[Callable[..., Any], list[Any]]
     ) -> cel.FunctionDecl:
-        found = [
-            cel.Overload(f"{name}_{number}", result, parameters, True, _guarded(one))
-            for number, (one, parameters) in enumerate(overloads)
+        matching = [
+            cel.Overload(
+                f"{name}_{number}", result, parameters, True, _guarded(overload)
+            )
+            for number, (overload, parameters) in enumerate(overloads)
         ]
-        return cel.FunctionDecl(name, found)
+        return cel.FunctionDecl(name, matching)
 
-    own = [
+    declarations = [
         method("within", kind.BOOL, (functions.within, [kind.STRING, kind.STRING])),
         method("glob", kind.BOOL, (functions.glob, [kind.STRING, kind.STRING])),
         method(
@@ -408,7 +410,9 @@ def _environment() -> cel.Env:
             (functions.runs_of_words, [kind.List(kind.DYN), kind.STRING]),
         ),
     ]
-    return cel.NewEnv(variables=variables, extensions=[ExtStrings()], functions=own)
+    return cel.NewEnv(
+        variables=variables, extensions=[ExtStrings()], functions=declarations
+    )
 
 
 FUNCTIONS = frozenset(
@@ -441,10 +445,10 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _explained(error: str, source: str) -> ExpressionError:
-    found = re.search(_FINDING, error)
-    if found is None:
+    match = re.search(_FINDING, error)
+    if match is None:
         return ExpressionError(_without_code(error))
-    line, column, problem = int(found[1]), int(found[2]), found[3]
+    line, column, problem = int(match[1]), int(match[2]), match[3]
     undeclared = re.match(r"undeclared reference to '([^']*)'", problem)
     if undeclared:
         is_function = _character(source, line, column) == "("
@@ -477,13 +481,13 @@ def _syntax_problem(problem: str) -> str:
 
 
 def _unknown(name: str, is_function: bool) -> str:
-    known, what = (FUNCTIONS, "function") if is_function else (NAMES, "field")
-    if is_function and name in known:
+    names, kind = (FUNCTIONS, "function") if is_function else (NAMES, "field")
+    if is_function and name in names:
         return f"{name}() does not take these arguments"
-    near = _OF_PYTHON.get(name) or nearest(name, known)
+    near = _OF_PYTHON.get(name) or nearest(name, names)
     hint = f": did you mean {near!r}?" if near else ""
-    whose = "there is no" if is_function else "no event has a"
-    return f"{whose} {what} {name!r}{hint}"
+    problem = "there is no" if is_function else "no event has a"
+    return f"{problem} {kind} {name!r}{hint}"
 
 
 def _character(source: str, line: int, column: int) -> str:
@@ -510,9 +514,9 @@ def _has_choice(node: Node) -> bool:
 
 def find_uses(root: Node) -> Uses:
     """Which parts of which variables an expression uses."""
-    found = Uses()
-    _add_uses(root, found, frozenset())
-    return found
+    uses = Uses()
+    _add_uses(root, uses, frozenset())
+    return uses
 
 
 def _key_of(uses: Uses) -> str:
@@ -523,20 +527,20 @@ def _key_of(uses: Uses) -> str:
     return f"{{{','.join(parts)}}}"
 
 
-def _add_uses(node: Node, found: Uses, bound: frozenset[str]) -> None:
+def _add_uses(node: Node, uses: Uses, bound: frozenset[str]) -> None:
     path, is_test = _path(node)
     if path and path[0] not in bound:
-        _add_path(found, path, is_test)
+        _add_path(uses, path, is_test)
         return
     if isinstance(node, Loop):
-        _add_uses(node.over, found, bound)
-        _add_uses(node.start, found, bound)
+        _add_uses(node.over, uses, bound)
+        _add_uses(node.start, uses, bound)
         inside = bound | {*node.variables, node.result_name}
         for part in (node.condition, node.step, node.result):
-            _add_uses(part, found, inside)
+            _add_uses(part, uses, inside)
         return
     for part in node.parts():
-        _add_uses(part, found, bound)
+        _add_uses(part, uses, bound)
 
 
 def _path(node: Node) -> tuple[list[str], bool]:
@@ -563,9 +567,9 @@ def _key(node: Node) -> str | None:
     return None
 
 
-def _add_path(found: Uses, path: list[str], is_test: bool) -> None:
+def _add_path(used: Uses, path: list[str], is_test: bool) -> None:
     *above, last = path
-    uses = found
+    uses = used
     for step in above:
         below = uses.get(step, _TEST)
         if below is None:
@@ -599,10 +603,10 @@ def _clean(value: Any) -> Any:
     if kind is str:
         return value if value.isascii() and "\0" not in value else _clean_text(value)
     if kind is dict:
-        found = {_clean(key): _clean(item) for key, item in value.items()}
-        if len(found) < len(value):
+        cleaned = {_clean(key): _clean(item) for key, item in value.items()}
+        if len(cleaned) < len(value):
             raise EvaluationError("two keys differ only in characters that are no text")
-        return found
+        return cleaned
     if kind is list or kind is tuple:
         return [_clean(item) for item in value]
     if kind is int and not -(2**63) <= value < 2**64:
@@ -637,15 +641,15 @@ _ABSENT = object()
 
 def _paths(uses: Uses, value: Any, above: str = "") -> list[tuple[str, Any]]:
     """The used paths with their values; ``_ABSENT`` for what is not there."""
-    found: list[tuple[str, Any]] = []
+    paths: list[tuple[str, Any]] = []
     for key, below in uses.items():
         path = f"{above}.{key}" if above else key
-        there = isinstance(value, Mapping) and key in value
-        if not there or below is None or below is _TEST:
-            found.append((path, value[key] if there else _ABSENT))
+        is_there = isinstance(value, Mapping) and key in value
+        if not is_there or below is None or below is _TEST:
+            paths.append((path, value[key] if is_there else _ABSENT))
         else:
-            found += _paths(below, value[key], path)
-    return found
+            paths += _paths(below, value[key], path)
+    return paths
 
 
 def _ends(path: str, key: str) -> bool:

@@ -81,10 +81,10 @@ def _closing(text: str, at: int) -> int | None:
 
 
 def _render_text(text: str, scope: Scope) -> Any:
-    found = [_value(piece, source, scope) for piece, source in pieces(text)]
-    if len(found) == 1:
-        return found[0]
-    return "".join(map(text_of, found))
+    values = [_value(piece, source, scope) for piece, source in pieces(text)]
+    if len(values) == 1:
+        return values[0]
+    return "".join(map(text_of, values))
 
 
 def _value(piece: str, source: str | None, scope: Scope) -> Any:

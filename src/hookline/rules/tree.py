@@ -111,9 +111,11 @@ def split(saved: bytes) -> tuple[str, list[bytes]]:
     whole = _fields(saved)
     checked = _fields(_last(whole, _CHECKED))
     call = _fields(_last(_fields(checked.pop(_EXPRESSION)[-1]), _CALL))
-    rest = _saved(checked)
-    operands = (rest + _saved({_EXPRESSION: [arg]}) for arg in call.get(_ARGS, ()))
-    return _text(call, 2), [_saved({**whole, _CHECKED: [one]}) for one in operands]
+    remainder = _saved(checked)
+    operands = (remainder + _saved({_EXPRESSION: [arg]}) for arg in call.get(_ARGS, ()))
+    return _text(call, 2), [
+        _saved({**whole, _CHECKED: [operand]}) for operand in operands
+    ]
 
 
 class Lifted(Struct, frozen=True):
@@ -131,21 +133,21 @@ def lift(saved: bytes, functions: frozenset[str]) -> tuple[bytes, list[Lifted]]:
     checked = _fields(_last(whole, _CHECKED))
     calls: list[tuple[str, bytes, str, list[bytes]]] = []
     root = _lifted(checked.pop(_EXPRESSION)[-1], functions, calls)
-    rest = _saved(checked)
+    remainder = _saved(checked)
 
     def as_saved(expression: bytes, more: bytes = b"") -> bytes:
-        inner = rest + more + _saved({_EXPRESSION: [expression]})
+        inner = remainder + more + _saved({_EXPRESSION: [expression]})
         return _saved({**whole, _CHECKED: [inner]})
 
-    found = [
+    lifted = [
         Lifted(name, function, tuple(map(as_saved, args)))
         for name, _, function, args in calls
     ]
-    if not found:
+    if not lifted:
         return saved, []
     # Later entries of a map replace earlier ones: the call's id names a variable now.
     names = [_saved({1: [_id(node)], 2: [_named(name)]}) for name, node, *_ in calls]
-    return as_saved(root, _saved({_REFERENCES: names})), found
+    return as_saved(root, _saved({_REFERENCES: names})), lifted
 
 
 def _lifted(
@@ -155,7 +157,7 @@ def _lifted(
 ) -> bytes:
     """An expression with its calls replaced; what holds none stays as it is."""
     fields = _fields(message)
-    kind = next((one for one in _PARTS if one in fields), None)
+    kind = next((part for part in _PARTS if part in fields), None)
     if kind is None:
         return message
     node = _fields(fields[kind][-1])
@@ -165,7 +167,7 @@ def _lifted(
         return _saved({2: [_id(message)], _IDENT: [_named(name)]})
     for number in _PARTS[kind]:
         parts = node.get(number, ())
-        node[number] = [_lifted(one, functions, calls) for one in parts]
+        node[number] = [_lifted(part, functions, calls) for part in parts]
     return _saved({**fields, kind: [_saved(node)]})
 
 
@@ -190,7 +192,7 @@ Fields = dict[int, list[Any]]
 
 def _fields(message: bytes) -> Fields:
     """The fields of a message by their numbers, in the order they were written."""
-    found: Fields = {}
+    fields: Fields = {}
     at, end = 0, len(message)
     while at < end:
         tag, at = _varint(message, at)
@@ -203,8 +205,8 @@ def _fields(message: bytes) -> Fields:
             if size is None:
                 size, at = _varint(message, at)
             value, at = message[at : at + size], at + size
-        found.setdefault(tag >> 3, []).append(value)
-    return found
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
 
 
 def _saved(fields: Fields) -> bytes:
@@ -221,11 +223,11 @@ def _field(number: int, value: bytes | int) -> bytes:
 
 
 def _as_varint(number: int) -> bytes:
-    found = bytearray()
+    data = bytearray()
     while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
+        data.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes((*found, number))
+    return bytes((*data, number))
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
@@ -244,8 +246,8 @@ def _last(fields: Fields, number: int, default: Any = b"") -> Any:
 
 
 def _text(fields: Fields, number: int) -> str:
-    found: bytes = _last(fields, number)
-    return found.decode("utf-8", "replace")
+    data: bytes = _last(fields, number)
+    return data.decode("utf-8", "replace")
 
 
 def _position(entry: bytes) -> tuple[int, int]:
@@ -294,7 +296,7 @@ def _read_list(node_id: int, fields: Fields) -> Node:
 def _read_map(node_id: int, fields: Fields) -> Node:
     entries = map(_fields, fields.get(2, ()))
     elements = [
-        one for entry in entries for key in (3, 4) for one in entry.get(key, ())
+        part for entry in entries for key in (3, 4) for part in entry.get(key, ())
     ]
     return Literal(id=node_id, elements=tuple(map(_read, elements)))
 

@@ -110,17 +110,17 @@ _EVENT_KEYS = EventFields.__struct_fields__
 
 def find_files(places: list[Path]) -> list[Path]:
     """All hooktest files in the given files and folders, in order."""
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for place in places:
         if not place.exists():
             raise HookTestError("no such file or folder", place)
-        found |= dict.fromkeys(_walk(place) if place.is_dir() else [place])
-    return list(found)
+        files |= dict.fromkeys(_walk(place) if place.is_dir() else [place])
+    return list(files)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    with os.scandir(folder) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
             # Another repository is not run by a test of the one around it.
@@ -159,16 +159,18 @@ class _FileReader:
     def read(self, raw: dict[str, Any]) -> HookTestFile:
         head = self._part(None)
         self._check_keys(raw, ("case", *_FILE_KEYS, *_CASE_KEYS), head)
-        own = {key: raw[key] for key in _FILE_KEYS if key in raw}
+        file_keys = {key: raw[key] for key in _FILE_KEYS if key in raw}
         defaults = {key: raw[key] for key in _CASE_KEYS if key in raw}
-        fields = self._converted(own, FileFields, head)
+        fields = self._converted(file_keys, FileFields, head)
         cases = raw.get("case")
         if not isinstance(cases, list) or not cases:
             raise self._error("no cases: start each with [[case]]", None)
         self._check_choice("type", fields.type, _TYPES, head)
         self._check_settings_mode(fields, raw)
         # The cases first: a typo in one is a likelier mistake than a missing script.
-        read = tuple(self._case(one, defaults, n) for n, one in enumerate(cases))
+        read = tuple(
+            self._case(raw_case, defaults, n) for n, raw_case in enumerate(cases)
+        )
         hooks = self._hooks(fields)
         return HookTestFile(
             **structs.asdict(fields), path=self._path, hooks=hooks, cases=read
@@ -205,9 +207,9 @@ class _FileReader:
                 problem = f"{key} = {pattern!r} is not a regular expression: {error}"
                 raise self._error(problem, key, part) from error
 
-    def _check_choice(self, key: str, value: Any, known: Names, part: range) -> None:
-        if value not in known:
-            raise self._error(f"{key} = {value!r}: {_hint(value, known)}", key, part)
+    def _check_choice(self, key: str, value: Any, names: Names, part: range) -> None:
+        if value not in names:
+            raise self._error(f"{key} = {value!r}: {_hint(value, names)}", key, part)
 
     def _check_settings_mode(self, fields: FileFields, raw: dict[str, Any]) -> None:
         if fields.rule is not None and (fields.settings or fields.hook) is not None:
@@ -225,12 +227,12 @@ class _FileReader:
         folder = self._path.resolve().parent
         if fields.hook is None:
             return (self._default_script(folder),)
-        named = [fields.hook] if isinstance(fields.hook, str) else fields.hook
-        found = tuple(folder / name for name in named)
-        for hook in found:
+        names = [fields.hook] if isinstance(fields.hook, str) else fields.hook
+        paths = tuple(folder / name for name in names)
+        for hook in paths:
             if not hook.is_file():
                 raise self._error(f"no hook {hook.name!r} in this folder", "hook")
-        return found
+        return paths
 
     def _default_script(self, folder: Path) -> Path:
         stem = self._path.name.removesuffix(SUFFIX)
@@ -247,10 +249,10 @@ class _FileReader:
             key = re.search(r"at `\$\.(\w+)", str(error))
             raise self._error(str(error), key[1] if key else None, part) from error
 
-    def _check_keys(self, raw: Mapping[str, Any], known: Names, part: range) -> None:
+    def _check_keys(self, raw: Mapping[str, Any], names: Names, part: range) -> None:
         for key in raw:
-            if key not in known:
-                problem = f"unknown key {key!r}: {_hint(key, known)}"
+            if key not in names:
+                problem = f"unknown key {key!r}: {_hint(key, names)}"
                 raise self._error(problem, key, part)
 
     def _part(self, case: int | None) -> range:
@@ -265,12 +267,14 @@ class _FileReader:
         part = range(len(self._lines)) if part is None else part
         line = part.start + 1 if part else 1
         if key is not None:
-            wanted = re.compile(rf"""(^|[\s{{,\[])["']?{re.escape(key)}["']?\s*[=\]]""")
-            found = (n for n in part if wanted.search(self._lines[n]))
-            line = next(found, line - 1) + 1
+            pattern = re.compile(
+                rf"""(^|[\s{{,\[])["']?{re.escape(key)}["']?\s*[=\]]"""
+            )
+            places = (n for n in part if pattern.search(self._lines[n]))
+            line = next(places, line - 1) + 1
         return HookTestError(problem, self._path, line)
 
 
-def _hint(name: Any, known: Names) -> str:
-    near = nearest(name, known)
-    return f"did you mean {near!r}?" if near else f"one of {', '.join(known)}"
+def _hint(name: Any, names: Names) -> str:
+    near = nearest(name, names)
+    return f"did you mean {near!r}?" if near else f"one of {', '.join(names)}"

@@ -47,8 +47,8 @@ def _openai_events(text: str, calls: Calls) -> Iterator[str]:
         arguments = call["function"]["arguments"]
         first = {**call["function"], "arguments": arguments[:3]}
         yield _openai_chunk({"tool_calls": [{**call, "index": at, "function": first}]})
-        rest = {"index": at, "function": {"arguments": arguments[3:]}}
-        yield _openai_chunk({"tool_calls": [rest]})
+        second_part = {"index": at, "function": {"arguments": arguments[3:]}}
+        yield _openai_chunk({"tool_calls": [second_part]})
     yield _openai_chunk({}, "tool_calls" if calls else "stop")
     yield "data: [DONE]\n\n"
 
@@ -293,8 +293,12 @@ class _Handler(QuietHandler[ModelServer]):
     def do_POST(self) -> None:  # noqa: N802 - the base class calls it
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
-        found = (one for one in _SERVICES if re.search(one.path_pattern, self.path))
-        service = next(found, None)
+        services = (
+            candidate
+            for candidate in _SERVICES
+            if re.search(candidate.path_pattern, self.path)
+        )
+        service = next(services, None)
         if service is None:
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return

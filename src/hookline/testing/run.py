@@ -74,8 +74,8 @@ async def run_cases(
         for case in file.cases
     ]
     try:
-        for ended in asyncio.as_completed(tasks):
-            yield await ended
+        for finished in asyncio.as_completed(tasks):
+            yield await finished
     finally:
         for task in tasks:
             task.cancel()
@@ -103,8 +103,8 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
         else:
             problems = _problems(file, case, result, cwd, requests)
             update = present_answer(case, result)
-            wanted = msgspec.structs.replace(case, **update)
-            obstacles = _problems(file, wanted, result, cwd, requests)
+            resolved = msgspec.structs.replace(case, **update)
+            obstacles = _problems(file, resolved, result, cwd, requests)
             warnings = [
                 f"hook {hook.hook_name!r}: {warning}"
                 for hook in result.aggregated.hook_results
@@ -155,9 +155,9 @@ async def _run(
 ) -> ProcessedHookResult:
     await _prepare(case, cwd, file)
     async with firing(_settings(file, case, cwd), cwd, case.session_id) as fire:
-        same = {name: getattr(case, name) for name in EventFields.__struct_fields__}
+        fields = {name: getattr(case, name) for name in EventFields.__struct_fields__}
         for changes in case.before:
-            await _fire(fire, msgspec.convert(same | changes, EventFields))
+            await _fire(fire, msgspec.convert(fields | changes, EventFields))
         result = await _fire(fire, case)
     if case.after:
         await _shell(case.after, "after", cwd, file)
@@ -165,8 +165,8 @@ async def _run(
 
 
 async def _fire(fire: Fire, event: EventFields) -> ProcessedHookResult:
-    named = {name: getattr(event, name) for name in _NAMED_FIELDS}
-    fields = event_input(event.event, event.tool, named | event.input)
+    named_fields = {name: getattr(event, name) for name in _NAMED_FIELDS}
+    fields = event_input(event.event, event.tool, named_fields | event.input)
     return await fire(event.event, fields)
 
 
@@ -197,7 +197,7 @@ def _new_file(cwd: Path, name: str) -> Path:
     return path
 
 
-async def _shell(line: str, what: str, cwd: Path, file: HookTestFile) -> None:
+async def _shell(line: str, purpose: str, cwd: Path, file: HookTestFile) -> None:
     hook = str(file.hooks[0]) if file.hooks else ""
     process = await asyncio.create_subprocess_exec(
         "sh",
@@ -212,14 +212,17 @@ async def _shell(line: str, what: str, cwd: Path, file: HookTestFile) -> None:
     output, _ = await process.communicate()
     if process.returncode != 0:
         text = output.decode(errors="replace").strip()
-        raise _SetupError(f"{what} exited with {process.returncode}: {text}")
+        raise _SetupError(f"{purpose} exited with {process.returncode}: {text}")
 
 
 def _filled(case: HookTestCase, values: dict[str, str]) -> HookTestCase:
     """The case with ``{cwd}`` and ``{server}`` replaced in its texts."""
     fields = msgspec.structs.asdict(case)
-    kept = {"server": case.server, "name": case.name}  # the server knows its address
-    return HookTestCase(**(_replaced(fields, values) | kept))
+    unfilled = {
+        "server": case.server,
+        "name": case.name,
+    }  # the server knows its address
+    return HookTestCase(**(_replaced(fields, values) | unfilled))
 
 
 def _replaced(value: Any, values: dict[str, str]) -> Any:

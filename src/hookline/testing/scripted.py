@@ -64,8 +64,8 @@ class ScriptedModel:
         """Replay the next step, word by word."""
         self.requests.append(request)
         step = next(self._steps, "")
-        made = step(request) if callable(step) else step
-        reply = ScriptedReply(made) if isinstance(made, str) else made
+        answer = step(request) if callable(step) else step
+        reply = ScriptedReply(answer) if isinstance(answer, str) else answer
         for word in re.findall(r"\S+\s*", reply.text):
             yield {"text": word}
         numbers = self._numbers

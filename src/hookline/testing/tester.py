@@ -54,9 +54,9 @@ def script_settings(
 
 def project_of(test: Path) -> Path:
     """The project that a hooktest belongs to: the nearest folder with ``.hookline``."""
-    here = test.resolve().parent
-    parents = (f for f in (here, *here.parents) if (f / PROJECT_FOLDER).is_dir())
-    return next(parents, here)
+    folder = test.resolve().parent
+    parents = (f for f in (folder, *folder.parents) if (f / PROJECT_FOLDER).is_dir())
+    return next(parents, folder)
 
 
 def rule_settings(name: str, test: Path) -> Settings:
@@ -69,7 +69,9 @@ def rule_settings(name: str, test: Path) -> Settings:
         for file in map(place.find, place.stems)
         if file is not None
     ]
-    rules = [h for one in layers for *_, h in one.hooks() if h.type is HookType.RULE]
+    rules = [
+        h for layer in layers for *_, h in layer.hooks() if h.type is HookType.RULE
+    ]
     if name not in (rule.name for rule in rules):
         near = nearest(name, [rule.name for rule in rules])
         hint = f"did you mean {near!r}?" if near else "see 'hookline list'"
@@ -78,8 +80,10 @@ def rule_settings(name: str, test: Path) -> Settings:
     def chosen(_: object, __: object, hook: HookConfig) -> HookConfig | None:
         return hook if hook.type is HookType.RULE and hook.name == name else None
 
-    kept = (structs.replace(one, groups=one.map_hooks(chosen)) for one in layers)
-    return Settings(layers=tuple(kept))
+    with_the_rule = (
+        structs.replace(layer, groups=layer.map_hooks(chosen)) for layer in layers
+    )
+    return Settings(layers=tuple(with_the_rule))
 
 
 def _command(script: Path) -> str:
@@ -92,9 +96,11 @@ def _command(script: Path) -> str:
 
 def event_input(event: str, tool: str | None, fields: EventInput) -> dict[str, Any]:
     """The fields of an event that are not None, with defaults for the required ones."""
-    named = {**fields} if tool is None else {"tool_name": tool, **fields}
-    given = {key: value for key, value in named.items() if value is not None}
-    return _REQUIRED[HookEventName.of(event)] | given
+    all_fields = {**fields} if tool is None else {"tool_name": tool, **fields}
+    event_fields = {
+        key: value for key, value in all_fields.items() if value is not None
+    }
+    return _REQUIRED[HookEventName.of(event)] | event_fields
 
 
 _TOOL: dict[str, Any] = {"tool_name": "tool", "tool_input": {}}
@@ -151,8 +157,8 @@ def decision_of(result: ProcessedHookResult) -> str:
 def message_of(result: ProcessedHookResult) -> str:
     """All reasons and messages, in one text."""
     final = result.final_output
-    own = final.own_reason if final else None
-    texts = (result.stop_reason, result.reason, own, result.system_message)
+    reason = final.own_reason if final else None
+    texts = (result.stop_reason, result.reason, reason, result.system_message)
     return "\n".join(dict.fromkeys(text for text in texts if text))
 
 
@@ -215,11 +221,11 @@ def _wrong_change(case: HookTestCase, result: ProcessedHookResult) -> Iterator[s
         yield f"expected no change, got {_pretty(changed)}"
     if case.changed is not None:
         whole = final is not None and final.modified_tool_input is not None
-        found = changed if whole else part_like(case.changed, changed or {})
-        yield from _diff("changed", case.changed, found)
+        actual = changed if whole else part_like(case.changed, changed or {})
+        yield from _diff("changed", case.changed, actual)
     if case.output is not None:
-        found = part_like(case.output, final.to_wire() if final else {})
-        yield from _diff("output", case.output, found)
+        actual = part_like(case.output, final.to_wire() if final else {})
+        yield from _diff("output", case.output, actual)
 
 
 def part_like(expected: Any, actual: Any) -> Any:
@@ -238,10 +244,10 @@ def is_like(pattern: str, text: str) -> bool:
     return re.search(pattern or r"\A\Z", text) is not None
 
 
-def _unlike(what: str, pattern: str | None, text: str) -> Iterator[str]:
+def _unlike(name: str, pattern: str | None, text: str) -> Iterator[str]:
     if pattern is not None and not is_like(pattern, text):
         expected = f"something like {pattern!r}" if pattern else "nothing"
-        yield f"{what}: expected {expected}, got {text!r:.2000}"
+        yield f"{name}: expected {expected}, got {text!r:.2000}"
 
 
 def _content(file: Path) -> str:
@@ -251,10 +257,10 @@ def _content(file: Path) -> str:
         return f"<{error.strerror}>"
 
 
-def _diff(what: str, expected: Any, actual: Any) -> Iterator[str]:
+def _diff(name: str, expected: Any, actual: Any) -> Iterator[str]:
     if not same_json(actual, expected):
         old, new = _pretty(expected).splitlines(), _pretty(actual).splitlines()
-        names = f"{what}: expected", f"{what}: got"
+        names = f"{name}: expected", f"{name}: got"
         yield "\n".join(unified_diff(old, new, *names, lineterm=""))
 
 
@@ -286,10 +292,12 @@ def assert_modified(
     __tracebackhide__ = True
     changed = change_of(result)
     _fail_unless(changed is not None, "modified", result)
-    wanted = {**(expected or {}), **more}
-    got = {key: (changed or {}).get(key) for key in wanted}
-    if got != wanted:
-        raise AssertionError(f"expected {wanted!r}, got {got!r}; {_report(result)}")
+    expected_fields = {**(expected or {}), **more}
+    actual_fields = {key: (changed or {}).get(key) for key in expected_fields}
+    if actual_fields != expected_fields:
+        raise AssertionError(
+            f"expected {expected_fields!r}, got {actual_fields!r}; {_report(result)}"
+        )
 
 
 def _fail_unless(fine: bool, expected: str, result: ProcessedHookResult) -> None:
@@ -318,10 +326,12 @@ def _waiting(
     fire: Callable[_Arguments, Coroutine[Any, Any, ProcessedHookResult]],
 ) -> Callable[_Arguments, ProcessedHookResult]:
     @wraps(fire)
-    def wait(*args: _Arguments.args, **named: _Arguments.kwargs) -> ProcessedHookResult:
+    def wait(
+        *args: _Arguments.args, **options: _Arguments.kwargs
+    ) -> ProcessedHookResult:
         # In another thread, since the test may have a running loop.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, fire(*args, **named)).result()
+            return thread.submit(asyncio.run, fire(*args, **options)).result()
 
     return wait
 

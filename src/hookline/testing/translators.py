@@ -105,17 +105,23 @@ class TranslatorSuite:
 
     def test_request_is_shown_as_text_only(self: Samples) -> None:
         """HOOK-071, 072, 075, 076: no image, no call, no empty message."""
-        shown = self.translator.to_hook_llm_request(self.make_request())
-        assert shown.model == "m-1"
-        assert [m for m in shown.messages if m.role != "system"] == MESSAGES
-        assert (shown.config or {})["temperature"] == 0.5
+        hook_request = self.translator.to_hook_llm_request(self.make_request())
+        assert hook_request.model == "m-1"
+        assert [m for m in hook_request.messages if m.role != "system"] == MESSAGES
+        assert (hook_request.config or {})["temperature"] == 0.5
 
     def test_request_comes_back_itself_when_nothing_changed(self: Samples) -> None:
         """HOOK-078: as a Struct, on the wire, or in part."""
         request = self.make_request()
-        shown = self.translator.to_hook_llm_request(request)
-        for same in (shown, to_wire(shown), {}, {"model": "m-1"}, {"messages": None}):
-            assert self.translator.from_hook_llm_request(same, request) == request
+        hook_request = self.translator.to_hook_llm_request(request)
+        for unchanged in (
+            hook_request,
+            to_wire(hook_request),
+            {},
+            {"model": "m-1"},
+            {"messages": None},
+        ):
+            assert self.translator.from_hook_llm_request(unchanged, request) == request
 
     def test_changed_temperature_changes_nothing_else(self: Samples) -> None:
         """HOOK-078: changing it back gives the same request again."""
@@ -161,9 +167,11 @@ class TranslatorSuite:
     ) -> None:
         """HOOK-078: function calls and results stay in their places."""
         request = self.make_request()
-        rest = self.translator.from_hook_llm_request({"messages": []}, request)
-        assert self.outline(rest) == ["call", "result"]
-        assert _texts(self, rest) == []
+        changed_request = self.translator.from_hook_llm_request(
+            {"messages": []}, request
+        )
+        assert self.outline(changed_request) == ["call", "result"]
+        assert _texts(self, changed_request) == []
 
     def test_added_message_never_parts_a_call_from_its_result(self: Samples) -> None:
         """HOOK-078: a message added after the call goes after the result."""
@@ -197,8 +205,8 @@ class TranslatorSuite:
     def test_tool_modes_go_there_and_back(self: Samples) -> None:
         """HOOK-074: also an unknown one."""
         for mode in ("AUTO", "ANY", "NONE", "MOON_PHASE"):
-            own = self.translator.from_hook_tool_config({"mode": mode})
-            assert self.translator.to_hook_tool_config(own).mode == mode
+            sdk_config = self.translator.from_hook_tool_config({"mode": mode})
+            assert self.translator.to_hook_tool_config(sdk_config).mode == mode
             change, request = {"toolConfig": {"mode": mode}}, self.make_request()
             request = self.translator.from_hook_llm_request(change, request)
             assert _wire(self, request)["toolConfig"]["mode"] == mode
@@ -206,10 +214,12 @@ class TranslatorSuite:
     def test_names_that_can_be_carried_are_shown_again(self: Samples) -> None:
         """HOOK-074: ``carries_names`` tells the truth."""
         for mode in ("AUTO", "ANY"):
-            wanted = {"mode": mode, "allowedFunctionNames": ["read_file"]}
-            own = self.translator.from_hook_tool_config(wanted)
-            names = self.translator.to_hook_tool_config(own).allowed_function_names
-            carried = self.translator.carries_names(wanted)
+            hook_config = {"mode": mode, "allowedFunctionNames": ["read_file"]}
+            sdk_config = self.translator.from_hook_tool_config(hook_config)
+            names = self.translator.to_hook_tool_config(
+                sdk_config
+            ).allowed_function_names
+            carried = self.translator.carries_names(hook_config)
             assert names == (["read_file"] if carried else None)
 
     def test_limited_tools_leave_the_others_out(self: Samples) -> None:
@@ -223,21 +233,24 @@ class TranslatorSuite:
     def test_response_is_shown_as_text_only(self: Samples) -> None:
         """HOOK-073."""
         show = self.translator.to_hook_llm_response
-        shown = to_wire(show(self.make_response_with_call("hi")))
-        assert shown["text"] == "hi"
-        assert shown["candidates"][0]["content"] == {"role": "model", "parts": ["hi"]}
-        shown = to_wire(show(self.make_response("hi")))
-        assert shown["candidates"][0]["finishReason"] == "STOP"
-        assert list(shown["usageMetadata"].values()) == [1, 2, 3]
+        hook_response = to_wire(show(self.make_response_with_call("hi")))
+        assert hook_response["text"] == "hi"
+        assert hook_response["candidates"][0]["content"] == {
+            "role": "model",
+            "parts": ["hi"],
+        }
+        hook_response = to_wire(show(self.make_response("hi")))
+        assert hook_response["candidates"][0]["finishReason"] == "STOP"
+        assert list(hook_response["usageMetadata"].values()) == [1, 2, 3]
 
     def test_response_stays_itself_when_its_text_does(self: Samples) -> None:
         """HOOK-079: and so do its calls, without a warning."""
         response = self.make_response_with_call("hi")
-        shown = self.translator.to_hook_llm_response(response)
+        hook_response = self.translator.to_hook_llm_response(response)
         with _CASE.assertNoLogs("hookline", "WARNING"):
-            for same in (shown, to_wire(shown), {"text": "hi"}):
-                again = self.translator.from_hook_llm_response(same, response)
-                assert again is response
+            for unchanged in (hook_response, to_wire(hook_response), {"text": "hi"}):
+                result = self.translator.from_hook_llm_response(unchanged, response)
+                assert result is response
 
     def test_response_is_rebuilt_when_its_text_changed(self: Samples) -> None:
         """HOOK-079: whether the hook changed text or candidates."""
@@ -265,18 +278,20 @@ class TranslatorSuite:
 
     def test_response_is_made_from_nothing(self: Samples) -> None:
         """HOOK-179: a synthetic response, which the SDK's own helpers accept."""
-        made = self.translator.from_hook_llm_response({"text": "no"})
-        assert self.text_of(made) == "no"
-        shown = self.translator.to_hook_llm_response(made)
-        assert shown.candidates[0].finish_reason == "STOP"
+        response = self.translator.from_hook_llm_response({"text": "no"})
+        assert self.text_of(response) == "no"
+        hook_response = self.translator.to_hook_llm_response(response)
+        assert hook_response.candidates[0].finish_reason == "STOP"
 
     def test_unknown_finish_reason_passes_as_text(self: Samples) -> None:
         """Tables map what they know, and nothing raises for the rest."""
         content = {"role": "model", "parts": ["ho"]}
         change = {"candidates": [{"content": content, "finishReason": "MOON_PHASE"}]}
-        made = self.translator.from_hook_llm_response(change, self.make_response("hi"))
-        shown = self.translator.to_hook_llm_response(made)
-        assert shown.candidates[0].finish_reason == "MOON_PHASE"
+        response = self.translator.from_hook_llm_response(
+            change, self.make_response("hi")
+        )
+        hook_response = self.translator.to_hook_llm_response(response)
+        assert hook_response.candidates[0].finish_reason == "MOON_PHASE"
 
     def test_stream_is_assembled_with_its_calls(self: Samples) -> None:
         """The object that the SDK would have given without streaming."""
@@ -329,9 +344,9 @@ class TranslatorSuite:
     def test_an_emptied_answer_is_empty(self: Samples) -> None:
         """protocol.md#translation: whatever else the hook left in place."""
         response = self.make_response("secret")
-        shown = to_wire(self.translator.to_hook_llm_response(response))
+        hook_response = to_wire(self.translator.to_hook_llm_response(response))
         for change in _EMPTIED:
-            for parts in (change, {**shown, **change}):
+            for parts in (change, {**hook_response, **change}):
                 rebuilt = self.translator.from_hook_llm_response(parts, response)
                 assert not self.text_of(rebuilt), parts
                 assert "secret" not in str(rebuilt), parts

@@ -35,22 +35,28 @@ def present_answer(case: HookTestCase, result: ProcessedHookResult) -> Update:
 
     A case that expects nothing yet gets all that the hooks said.
     """
-    found: Update = {}
+    update: Update = {}
     if decision_of(result) != case.expect:
-        found["expect"] = decision_of(result)
+        update["expect"] = decision_of(result)
     is_new = _expects_nothing(case)
     texts = {"message": message_of(result), "context": context_of(result)}
     for key, text in texts.items():
         pattern = getattr(case, key)
         if (text and is_new) if pattern is None else not is_like(pattern, text):
-            found[key] = _SPECIAL.sub(r"\\\1", text)
-    return found | _change(case, result, is_new=is_new) | _output(case, result)
+            update[key] = _SPECIAL.sub(r"\\\1", text)
+    return update | _change(case, result, is_new=is_new) | _output(case, result)
 
 
 def _expects_nothing(case: HookTestCase) -> bool:
-    given = (case.message, case.context, case.changed, case.output, case.received)
+    expectations = (
+        case.message,
+        case.context,
+        case.changed,
+        case.output,
+        case.received,
+    )
     is_open = case.expect == "allow" and not (case.unchanged or case.fails)
-    return is_open and given == (None,) * 5 and not (case.wrote or case.absent)
+    return is_open and expectations == (None,) * 5 and not (case.wrote or case.absent)
 
 
 def _change(case: HookTestCase, result: ProcessedHookResult, *, is_new: bool) -> Update:
@@ -64,36 +70,40 @@ def _change(case: HookTestCase, result: ProcessedHookResult, *, is_new: bool) ->
         return {"changed": changed} if is_new else {}
     final = result.final_output
     is_whole = final is not None and final.modified_tool_input is not None
-    found = changed if is_whole else part_like(case.changed, changed) or changed
-    return {} if same_json(found, case.changed) else {"changed": found}
+    change = changed if is_whole else part_like(case.changed, changed) or changed
+    return {} if same_json(change, case.changed) else {"changed": change}
 
 
 def _output(case: HookTestCase, result: ProcessedHookResult) -> Update:
     if case.output is None:
         return {}
     wire = result.final_output.to_wire() if result.final_output else {}
-    found = part_like(case.output, wire)
-    return {} if same_json(found, case.output) else {"output": found or wire}
+    output = part_like(case.output, wire)
+    return {} if same_json(output, case.output) else {"output": output or wire}
 
 
 def placed(update: Update, values: Mapping[str, str]) -> Update:
     """An update with ``{cwd}`` and ``{server}`` in place of what they stand for."""
-    known = {text: name for name, text in values.items() if text}
-    escaped = {_SPECIAL.sub(r"\\\1", text): name for text, name in known.items()}
+    names = {text: name for name, text in values.items() if text}
+    escaped = {_SPECIAL.sub(r"\\\1", text): name for text, name in names.items()}
     return {
-        key: _put(value, escaped if key in _PATTERNS else known)
+        key: _put(value, escaped if key in _PATTERNS else names)
         for key, value in update.items()
     }
 
 
-def _put(value: Any, known: Mapping[str, str]) -> Any:
+def _put(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        for text, name in known.items():
+        for text, name in names.items():
             value = value.replace(text, name)
         return value
     if isinstance(value, dict):
-        return {key: _put(item, known) for key, item in value.items()}
-    return [_put(one, known) for one in value] if isinstance(value, list) else value
+        return {key: _put(item, names) for key, item in value.items()}
+    return (
+        [_put(element, names) for element in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 class CannotEditError(HooklineError):
@@ -136,11 +146,11 @@ def _value(key: str, value: Any) -> str:
 
 def _with_key(text: str, index: int, key: str, value: Any) -> str:
     header, *pairs = _section(text, index)
-    own = next((one for one in pairs if one.key == key), None)
+    present = next((pair for pair in pairs if pair.key == key), None)
     if value is None:
-        return text if own is None else text[: own.start] + text[own.end :]
-    if own is not None:
-        start, end = _value_span(text, own)
+        return text if present is None else text[: present.start] + text[present.end :]
+    if present is not None:
+        start, end = _value_span(text, present)
         return f"{text[:start]}{_value(key, value)}{text[end:]}"
     last = pairs[-1] if pairs else header
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -153,7 +163,7 @@ def _with_key(text: str, index: int, key: str, value: Any) -> str:
 def _section(text: str, index: int) -> list[_Statement]:
     """The header of a case, and the pairs below it up to the next header."""
     statements = list(_statements(text))
-    headers = [n for n, one in enumerate(statements) if not one.key]
+    headers = [n for n, statement in enumerate(statements) if not statement.key]
     cases = [n for n in headers if _CASE_HEADER.match(text[statements[n].start :])]
     first = cases[index]
     following = next((n for n in headers if n > first), len(statements))
@@ -178,10 +188,10 @@ def _read_pair(lines: list[str], number: int) -> tuple[int, str]:
     """How many lines a pair takes, and its key."""
     for count in range(1, len(lines) - number + 1):
         try:
-            found = tomllib.loads("".join(lines[number : number + count]))
+            parsed = tomllib.loads("".join(lines[number : number + count]))
         except tomllib.TOMLDecodeError:
             continue  # a value can go on in the next line
-        return count, next(iter(found))
+        return count, next(iter(parsed))
     return 1, "?"
 
 

@@ -108,17 +108,17 @@ class _Subject:
 
     def call(self, text: str = "", path: str = "notes.txt") -> HookCall:
         """An event of the hook's that holds a text."""
-        given = event_input(self.hook.event, None, {})
-        if "tool_input" in given:
+        fields = event_input(self.hook.event, None, {})
+        if "tool_input" in fields:
             # An id that is not the request's, for those who search for one.
             names = {"path": path, "file_path": path, "id": 12345}
-            given["tool_name"] = "write_file"
-            given["tool_input"] = {**names, "content": text}
-        if "llm_request" in given:
+            fields["tool_name"] = "write_file"
+            fields["tool_input"] = {**names, "content": text}
+        if "llm_request" in fields:
             message = {"role": "user", "content": text}
-            given["llm_request"] = {"model": "test", "messages": [message]}
-        given |= {name: text for name in ("prompt", "message") if name in given}
-        call = HookCall.of(self.hook.event, given, self._cwd, "hookline-test")
+            fields["llm_request"] = {"model": "test", "messages": [message]}
+        fields |= {name: text for name in ("prompt", "message") if name in fields}
+        call = HookCall.of(self.hook.event, fields, self._cwd, "hookline-test")
         call.encode()
         return call
 
@@ -222,27 +222,27 @@ def _no_answer(
 ) -> _BrokenRuleError:
     """Say what the program does instead of answering."""
     if isinstance(error, WorkerLostError):
-        what = str(error)
+        detail = str(error)
     elif outcome.cause is FailureCause.TIMEOUT:
-        what = "it is silent and does not end with its input"
+        detail = "it is silent and does not end with its input"
     elif _is_answer(outcome.stdout, number):
-        what = "it answers only when its input ends: flush, and read line by line"
+        detail = "it answers only when its input ends: flush, and read line by line"
     else:
-        what = "it reads its input to the end: read line by line"
+        detail = "it reads its input to the end: read line by line"
     if outcome.exit_code and outcome.cause is not FailureCause.TIMEOUT:
-        what += f" (exit status {outcome.exit_code})"
-    what += f"; stdout: {_shown(outcome.stdout)}" if outcome.stdout else ""
-    what += f"; stderr: {_last_line(outcome.stderr)}" if outcome.stderr else ""
+        detail += f" (exit status {outcome.exit_code})"
+    detail += f"; stdout: {_shown(outcome.stdout)}" if outcome.stdout else ""
+    detail += f"; stderr: {_last_line(outcome.stderr)}" if outcome.stderr else ""
     problem = NO_ANSWER.partition(":")[0]
-    return _BrokenRuleError(f"{problem}: {what}", "common-mistakes")
+    return _BrokenRuleError(f"{problem}: {detail}", "common-mistakes")
 
 
 def _is_answer(output: str, number: int) -> bool:
     try:
-        found = decode(output)
+        answer = decode(output)
     except ValueError:
         return False
-    return isinstance(found, dict) and found.get("id") == number
+    return isinstance(answer, dict) and answer.get("id") == number
 
 
 async def _answers_a_burst(subject: _Subject) -> None:
@@ -317,17 +317,17 @@ async def _ends_when_terminated(subject: _Subject) -> None:
     )  # in the middle of it, if it takes longer
     children = _descendants(process.group.pid)
     try:
-        ended = await _ends_by_sigterm(process.group.pid)
+        has_ended = await _ends_by_sigterm(process.group.pid)
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await subject.end()
-        left = [pid for pid in children if _kill(pid)]
-    if not ended:
+        survivors = [pid for pid in children if _kill(pid)]
+    if not has_ended:
         problem = f"still running {GRACE_S:g} s after SIGTERM"
         raise _BrokenRuleError(problem, "how-a-worker-ends")
-    if left:
-        problem = f"left {len(left)} child processes running in another group"
+    if survivors:
+        problem = f"left {len(survivors)} child processes running in another group"
         raise _BrokenRuleError(problem, "how-a-worker-ends")
 
 
@@ -348,10 +348,10 @@ def _descendants(pid: int) -> list[int]:
         with suppress(OSError):
             parent = int(stat.read_bytes().rpartition(b")")[2].split()[1])
             parents.setdefault(parent, []).append(int(stat.parent.name))
-    found = [pid]
-    for one in found:
-        found += parents.get(one, [])
-    return found[1:]
+    pids = [pid]
+    for parent in pids:
+        pids += parents.get(parent, [])
+    return pids[1:]
 
 
 def _kill(pid: int) -> bool:
@@ -371,8 +371,8 @@ async def _ends_with_its_input(subject: _Subject) -> None:
     if outcome.cause is FailureCause.TIMEOUT:
         problem = f"still running {_ENDS_S:g} s after the end of its input"
     elif outcome.exit_code != 0:
-        said = f": {_last_line(outcome.stderr)}" if outcome.stderr else ""
-        problem = f"expected exit status 0, got {outcome.exit_code}{said}"
+        last_line = f": {_last_line(outcome.stderr)}" if outcome.stderr else ""
+        problem = f"expected exit status 0, got {outcome.exit_code}{last_line}"
     else:
         return
     raise _BrokenRuleError(problem, "how-a-worker-ends")
