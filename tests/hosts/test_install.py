@@ -202,3 +202,19 @@ def _values(file: Path) -> dict[str, Any]:
     from hookline.settings.read import read_settings
 
     return read_settings(file)
+
+
+@pytest.mark.parametrize("host", ["claude", "gemini", "cline"])
+def test_path_that_is_not_utf8_is_refused(
+    files: AgentFiles, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """Of the program, or of the host's file."""
+    refused = "is not UTF-8, which settings of coding agents must be"
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", f"{files.folder}/b\udcff/python")
+        ended = files.run("install", host, "--user")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert refused in ended.stderr
+    ended = files.run("install", host, "--user", HOME=f"{files.folder}/h\udcff")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert refused in ended.stderr

@@ -163,6 +163,12 @@ class Installer:
 
         A file for several projects keeps what the others need.
         """
+        for needed in (*program, self.file()):
+            try:
+                needed.encode()
+            except UnicodeEncodeError:
+                problem = "is not UTF-8, which settings of coding agents must be"
+                raise HooklineError(f"the path {needed!r} {problem}") from None
         if self.is_shared:
             events = self._with_installed(events)
         by_file = {self.file(): events}
