@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
@@ -45,6 +46,9 @@ DEPTH_VARIABLE = "HOOKLINE_DEPTH"
 depth_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
 """How deep what runs here, and the tasks it starts, is nested in Python hooks."""
 _MAX_DIGITS = 9
+
+start_by: ContextVar[float | None] = ContextVar("hookline_start_by", default=None)
+"""When the requester of an event gives up, by ``time.monotonic``."""
 
 
 def depth_outside() -> int:
@@ -241,6 +245,8 @@ class HookCall(Struct, eq=False):
     """Takes what a hook says after nobody waited for it."""
     on_start: OnStart | None = None
     """Is shown how the output of a command starts; see ``ProcessSpec``."""
+    start_by: float | None = None
+    """When its requester gives up: no hook that waited for its turn starts then."""
     activations: dict[str, Activation] = {}
     """What expressions share of this event."""
     plain_values: dict[str, Any] | None = None
@@ -276,6 +282,11 @@ class HookCall(Struct, eq=False):
             "transcript_path": transcript_path,
         }
         return cls(event, base | fields, depth)
+
+    def check_start(self) -> None:
+        """Cancel the event if its requester has given up."""
+        if self.start_by is not None and time.monotonic() >= self.start_by:
+            raise CancelledError
 
     @property
     def origin(self) -> HookCall:

@@ -37,8 +37,8 @@ class Fleet:
         self._stack.push_async_callback(worker.kill)
         return worker
 
-    async def bus(self) -> NatsBus:
-        bus = await NatsBus.connect(self.server.url, prefix=self.prefix)
+    async def bus(self, **options: Any) -> NatsBus:
+        bus = await NatsBus.connect(self.server.url, prefix=self.prefix, **options)
         self._stack.push_async_callback(bus.close)
         return bus
 

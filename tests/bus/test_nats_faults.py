@@ -182,6 +182,31 @@ async def test_request_that_outlives_its_deadline_in_an_outage_is_never_sent(
     assert await worker.line() == "handled 2"
 
 
+async def test_request_that_was_not_sent_before_a_loss_is_not_sent_after_it(
+    fleet_of_its_own: Fleet,
+) -> None:
+    """A server that hangs fills the connection; what nats-py holds then is late."""
+    worker = await fleet_of_its_own.process()
+    # The worker is there again first: else nobody would get what is sent late.
+    client = HookBusClient(await fleet_of_its_own.bus(reconnect_time_wait=2))
+    assert (await client.request("BeforeTool", TOOL))["success"] is True
+    fleet_of_its_own.server.pause()
+    long = {"tool_name": "write_file", "tool_input": {"content": "x" * 900_000}}
+    asking = [client.request("BeforeTool", long, timeout_s=0.3) for _ in range(20)]
+    filling = asyncio.gather(*asking)
+    await asyncio.sleep(0.1)
+    response = await client.request("BeforeTool", TOOL, timeout_s=0.1)
+    assert response["error"]["code"] == "timeout"
+    await filling
+    fleet_of_its_own.server.stop()
+    await asyncio.sleep(0.2)
+    fleet_of_its_own.server.start()
+    while not (await client.request("BeforeTool", TOOL, timeout_s=5))["success"]:
+        pass
+    worker.send(signal.SIGTERM)
+    assert await worker.line() == "handled 2"
+
+
 async def test_requests_of_a_dead_or_hanging_worker_time_out_or_are_sent_again(
     fleet: Fleet,
 ) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -107,6 +108,24 @@ async def test_request_without_any_time_left_is_not_run() -> None:
         assert handler.calls == []
     for timeout_ms in (float("nan"), float("inf"), 10**400):
         assert (await answer(asking(timeoutMs=timeout_ms)))["success"]
+
+
+async def test_time_before_its_turn_of_the_event_loop_counts() -> None:
+    """A handler that blocks the loop delays those that have arrived with it."""
+
+    class BlockingHandler(RecordingHandler):
+        async def fire_fields(self, *args: Any, **kwargs: Any) -> Any:
+            time.sleep(0.1)  # noqa: ASYNC251 - that is what is tested
+            return await super().fire_fields(*args, **kwargs)
+
+    handler = BlockingHandler()
+    wire = Wire(handler)
+    wire.server.subscribe()
+    for correlation_id in ("first", "late"):
+        request = asking(correlationId=correlation_id, timeoutMs=90)
+        await wire.bus.publish(REQUEST, request)
+    await wire.server.finished()
+    assert [call["correlation_id"] for call in handler.calls] == ["first"]
 
 
 def test_limit_below_one_raises() -> None:

@@ -68,6 +68,26 @@ async def test_hooks_do_not_run_for_requesters_who_gave_up(
     assert later["success"]
 
 
+async def test_hooks_that_wait_for_a_process_do_not_start_late(
+    server: NatsServer, prefix: str, serving: Serving
+) -> None:
+    """Nor does a request that waits in ``maxProcesses`` past its deadline."""
+    ran = serving.folder / "ran"
+    slow = command_hook(f"echo x >> {ran}; sleep 0.5")
+    serving.write(slow, hooksConfig={"maxProcesses": 1})
+    serving.start("--metrics", "0")
+    async with await NatsBus.connect(server.url, prefix=prefix) as bus:
+        client = HookBusClient(bus, timeout_s=1)
+        asked = (client.request("BeforeTool", event()) for _ in range(12))
+        await asyncio.gather(*asked)
+        await asyncio.to_thread(wait_until, lambda: is_idle(serving))
+        dropped = serving.metric("requests_dropped_total", reason="expired")
+        assert dropped is not None
+        assert len(ran.read_text().split()) == 12 - dropped < 4
+        later = await client.request("BeforeTool", event(), timeout_s=WAIT_S)
+    assert later["success"]
+
+
 async def test_every_request_says_how_much_time_is_left(
     server: NatsServer, prefix: str
 ) -> None:

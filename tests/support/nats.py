@@ -62,6 +62,11 @@ class NatsServer:
             self._process.wait()
             self._process = None
 
+    def pause(self) -> None:
+        """Let it hang: neither dead nor answering."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
     def reload(self) -> None:
         """Let it read its configuration again."""
         assert self._process is not None

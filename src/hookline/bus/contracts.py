@@ -6,6 +6,7 @@ the process and one across a network carry the same (DELTA-HBUS-001).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
@@ -167,6 +168,19 @@ def correlation_id_of(request: Any) -> str:
         if isinstance(correlation_id, str) and correlation_id:
             return correlation_id
     return str(uuid4())
+
+
+def after_waiting(request: Any, arrived: float) -> Any:
+    """The request with the time that is left of its ``timeoutMs``.
+
+    ``arrived``: when, by ``time.monotonic``. Its turn of a busy event loop comes later.
+    """
+    waited_ms = int((time.monotonic() - arrived) * 1000)
+    timeout_ms: Any = request.get("timeoutMs") if isinstance(request, dict) else None
+    # A part of a millisecond is too short to measure.
+    if not waited_ms or type(timeout_ms) not in (int, float) or timeout_ms < 1:
+        return request
+    return {**request, "timeoutMs": timeout_ms - waited_ms}
 
 
 def not_run(request: Any, problem: str, cause: str) -> HookExecutionResponse:

@@ -27,6 +27,7 @@ from .contracts import (
     RequestHandler,
     ResponseCode,
     Unsubscribe,
+    after_waiting,
     failed_response,
     is_expired,
     not_run,
@@ -103,7 +104,15 @@ class _Client(Client):
         await super()._process_info(info, initial_connection)
 
     def _connect_command(self) -> bytes:
-        # The first thing sent on every connection, the password included.
+        # The first thing sent on every connection, the password included. What was not
+        # sent before the last one was lost follows: answers, but no late requests,
+        # which are what has a reply subject.
+        self._pending = [
+            command
+            for command in self._pending
+            if not command.startswith(b"PUB ") or not command.split(b" ", 3)[2]
+        ]
+        self._pending_data_size = sum(map(len, self._pending))
         transport: Any = self._transport
         writer: asyncio.StreamWriter | None = getattr(transport, "_io_writer", None)
         if writer is None:  # a websocket
@@ -549,11 +558,14 @@ class _Service:
         # A task per request: a slow hook must not delay other requests. While it
         # waits, the decoded request is in memory and its bytes are not.
         request, size = _decoded(message.data), len(message.data)
-        task = asyncio.create_task(self._answer(message.reply, request, size))
+        answer = self._answer(message.reply, request, size, time.monotonic())
+        task = asyncio.create_task(answer)
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, reply: str, request: Any, size: int) -> None:
+    async def _answer(
+        self, reply: str, request: Any, size: int, arrived: float
+    ) -> None:
         if self._bytes and self._bytes + size > MAX_PENDING_BYTES:
             self._bus.overloads += 1
             text = "requests of %d bytes wait already: start more workers"
@@ -561,7 +573,7 @@ class _Service:
         else:
             self._bytes += size
             try:
-                response = await self._handle(request)
+                response = await self._handle(after_waiting(request, arrived))
             # A handler of the host is foreign code and may raise anything.
             except Exception as error:  # noqa: BLE001
                 response = failed_response(request, ResponseCode.INTERNAL_ERROR, error)

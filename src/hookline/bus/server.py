@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from functools import partial
 from inspect import isawaitable
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 from hookline._internal.log import Guard
 from hookline._internal.trace_context import TraceContext, checked_trace
 from hookline.errors import UnknownEventError
+from hookline.plan import start_by
 from hookline.protocol.events import HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS, Fields, HookInput
 from hookline.protocol.results import ProcessedHookResult, Stage
@@ -36,6 +38,7 @@ from .contracts import (
     MessageBusType,
     RequestCarrier,
     ResponseCode,
+    after_waiting,
     correlation_id_of,
     failed_response,
     is_expired,
@@ -232,23 +235,40 @@ class RequestServer:
                 self.dropped[OVERLOAD] += 1
                 problem = f"{self.waiting} requests wait already: start more workers"
                 return not_run(request, problem, OVERLOAD)
+            deadline: float | None = None
+            timeout_ms: Any = request.get("timeoutMs")
+            if type(timeout_ms) in (int, float) and (
+                timeout_ms <= 0 or 1 <= timeout_ms < _LONGEST_MS
+            ):
+                deadline = time.monotonic() + timeout_ms / 1000
             self._accepted += 1
             try:
-                if not await self._has_slot(request.get("timeoutMs")):
+                is_in_time = await self._has_slot(deadline)
+                if is_in_time:
+                    outer_deadline = start_by.set(deadline)
+                    try:
+                        result = await self._handler.fire_fields(
+                            event,
+                            fields,
+                            event_input.get("session_id") or None,
+                            event_input.get("transcript_path") or None,
+                            correlation_id,
+                            trace,
+                        )
+                    except asyncio.CancelledError:
+                        # A hook waited for its turn past the deadline, or we are told
+                        # to end.
+                        task = asyncio.current_task()
+                        if (task and task.cancelling()) or not _is_past(deadline):
+                            raise
+                        is_in_time = False
+                    finally:
+                        start_by.reset(outer_deadline)
+                        self._slots.release()
+                if not is_in_time:
                     self.dropped[EXPIRED] += 1
                     problem = "it has waited for longer than its timeoutMs"
                     return not_run(request, problem, EXPIRED)
-                try:
-                    result = await self._handler.fire_fields(
-                        event,
-                        fields,
-                        event_input.get("session_id") or None,
-                        event_input.get("transcript_path") or None,
-                        correlation_id,
-                        trace,
-                    )
-                finally:
-                    self._slots.release()
             finally:
                 self._accepted -= 1
             return _response(request, result)
@@ -264,30 +284,30 @@ class RequestServer:
             _log.exception("request %.80r failed", correlation_id, extra=extra)
             return failed_response(request, ResponseCode.INTERNAL_ERROR, error)
 
-    async def _has_slot(self, timeout_ms: Any) -> bool:
+    async def _has_slot(self, deadline: float | None) -> bool:
         """Wait until a request may run; False if its requester has given up by then."""
-        limit_s = None
-        if type(timeout_ms) in (int, float) and timeout_ms < _LONGEST_MS:
-            limit_s = timeout_ms / 1000
-            if limit_s <= 0:
-                return False
+        left_s = None if deadline is None else deadline - time.monotonic()
         try:
-            async with asyncio.timeout(limit_s):
-                return await self._slots.acquire()
+            async with asyncio.timeout(left_s if self._slots.locked() else None):
+                await self._slots.acquire()
         except TimeoutError:
             return False
+        if _is_past(deadline):
+            self._slots.release()
+            return False
+        return True
 
     def _take(self, bus: MessageBus, payload: Any) -> None:
         if not self._is_open:
             return
         # A task per request: the bus calls a subscriber with one message at a time,
         # and a slow hook must not delay other requests.
-        task = asyncio.create_task(self._answer(payload, bus))
+        task = asyncio.create_task(self._answer(payload, bus, time.monotonic()))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, payload: Any, bus: MessageBus) -> None:
-        response = await self.handle_request(payload)
+    async def _answer(self, payload: Any, bus: MessageBus, arrived: float) -> None:
+        response = await self.handle_request(after_waiting(payload, arrived))
         if is_expired(response):
             return  # another request may have the same id by now
         try:
@@ -298,6 +318,10 @@ class RequestServer:
         # A bus of the host is foreign code and may raise anything.
         except BaseException:  # noqa: BLE001
             _log.exception("no response to request %.80r", response["correlationId"])
+
+
+def _is_past(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
 
 
 class _InvalidRequestError(Exception):

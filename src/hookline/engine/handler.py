@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from hookline._internal.log import logger
-from hookline.plan import HookCall, HookPlan, depth_inside
+from hookline.plan import HookCall, HookPlan, depth_inside, start_by
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
@@ -105,6 +105,8 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
         depth = max(observers.depth, depth_inside.get())
         call = HookCall.of(event, fields, cwd, *observed.session, depth)
         call.telemetry, call.on_late = observed.telemetry, observers.on_late
+        if observed.trace is not None:
+            call.start_by = start_by.get()
         call.encode(needs_json=plan.needs_json or remote is not None)
         started = time.perf_counter()
         observed.hook_results = results = await self.runner.run(plan, call)

@@ -129,7 +129,9 @@ class HookRunner:
         config = hook.config
         if config.is_async:
             # The host may change its objects once the event has been answered.
-            return self._leave(hook, call.with_input(call.plain_input()))
+            call = call.with_input(call.plain_input())
+            call.start_by = None  # the requester has its answer
+            return self._leave(hook, call)
         if config.dialect is _CLAUDE and config.type is _COMMAND:
             return await self._run_until_async(hook, call)
         result = await run_hook(hook, call, self._executors, self._breaker)

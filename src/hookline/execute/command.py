@@ -70,6 +70,7 @@ class CommandExecutor(Executor):
         """Run the command once; its timeout starts when it has a slot."""
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
         async with self._runtimes.here().slots:
+            call.check_start()
             return await run_process(spec)
 
 

@@ -82,6 +82,7 @@ class StandbyExecutor(KeepingExecutor):
         timeout_s = hook.config.timeout_ms / 1000
         cold = command_spec(hook, call, timeout_s)
         async with runtime.slots:
+            call.check_start()
             # A re-check asks about another input, with a variable of its own.
             if call.recheck or not self.keeps(hook) or not has_standby(hook):
                 _make_room(pool, runtime.slots.free)

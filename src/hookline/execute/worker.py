@@ -511,6 +511,7 @@ class WorkerExecutor(KeepingExecutor):
         runtime = self._runtimes.here()
         workers = self._workers(runtime, hook, call)
         async with workers.turns, runtime.slots:
+            call.check_start()
             started = time.perf_counter()
             try:
                 worker = workers.take(call)
