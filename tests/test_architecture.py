@@ -117,7 +117,7 @@ BROAD = {
     "protocol/results.py": 1,
     "protocol/values.py": 4,
     "_internal/log.py": 1,
-    "cli/log_format.py": 1,
+    "cli/messages.py": 1,
     "script.py": 1,
     "settings/extensions.py": 1,
     "settings/watch.py": 1,

@@ -17,8 +17,8 @@ import pytest
 
 from hookline.bus import HookBusClient, NatsBus
 from hookline.bus.server import RequestServer
-from hookline.cli.common import Options, Parser
 from hookline.cli.connection import add_connection_arguments, connect, nats_options
+from hookline.cli.options import Options, Parser
 from hookline.errors import BusConnectionError
 from tests.support.certificates import make_certificates
 from tests.support.commandline import hookline, run_command

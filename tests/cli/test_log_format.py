@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.cli.log_format import JsonFormatter, fatal_line
+from hookline.cli.messages import JsonFormatter, json_message
 from tests.support.python import run_python
 
 
@@ -113,7 +113,7 @@ def test_an_exception_is_a_field_that_keeps_its_end() -> None:
 
 
 def test_a_fatal_line_is_an_error() -> None:
-    line = json.loads(fatal_line("no\nway", RuntimeError("deep")))
+    line = json.loads(json_message("error", "no\nway", RuntimeError("deep")))
     assert (line["level"], line["message"]) == ("error", "no\nway")
     assert "RuntimeError: deep" in line["exception"]
 
@@ -121,7 +121,7 @@ def test_a_fatal_line_is_an_error() -> None:
 def test_messages_of_libraries_and_warnings_are_json() -> None:
     script = """
         import argparse, logging, warnings
-        from hookline.cli.common import log_to_stderr
+        from hookline.cli.messages import log_to_stderr
 
         log_to_stderr(options=argparse.Namespace(log_format="json"))
         logging.getLogger("nats").error("of a library\\nin two lines")

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hookline.cli.tree import arguments_of, command_tree
+from hookline.cli.completion import arguments_of, command_tree
 from hookline.errors import SettingsError
 from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
@@ -40,7 +40,7 @@ PRESENT = [
 """Pages that say how it is now."""
 ACTIONS = {
     name: [action.option_strings for action in arguments_of(parser)]
-    for name, parser in command_tree().commands.items()
+    for name, parser in command_tree()[1].items()
 }
 OPTIONS = {
     name: {option for options in actions for option in options}

@@ -15,7 +15,7 @@ from hookline.hosts.bridge import Bridge, Reply
 from hookline.hosts.failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from hookline.hosts.registry import HOSTS, host_of
 
-from .common import Options, Parser
+from .options import Options, Parser
 
 SUMMARY = "answer a coding agent's hook ('install' writes this command)"
 DESCRIPTION = """\

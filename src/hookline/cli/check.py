@@ -23,7 +23,7 @@ from hookline.settings.places import (
     is_within,
 )
 
-from .common import Options, Parser
+from .options import Options, Parser
 from .terminal import paint, plural, print_json, printable
 
 SUMMARY = "find mistakes in settings files"

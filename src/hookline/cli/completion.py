@@ -1,19 +1,22 @@
 """``hookline completion``: print the script that completes commands in a shell.
 
-The script is made by shtab from the parsers of the commands (decision 0146).
+The script is made by shtab from the parsers of the commands (decision 0146). As they
+are those that run the commands, the script cannot differ from them.
 """
 
 from __future__ import annotations
 
 import re
 from argparse import Action
+from importlib import import_module
 from typing import Any
 
 from hookline.errors import HooklineError, MissingExtraError, nearest
 from hookline.hosts.registry import HOSTS
 from hookline.protocol.events import HookEventName
 
-from .common import Options, Parser
+from .main import COMMANDS
+from .options import Options, Parser
 
 SUMMARY = "print the script that completes commands in your shell"
 DESCRIPTION = """\
@@ -63,10 +66,8 @@ def run(options: Options) -> None:
         raise MissingExtraError("cli", "shtab") from error
     if shell not in shtab.SUPPORTED_SHELLS:
         raise MissingExtraError("cli", "shtab", "1.10")
-    from .tree import arguments_of, command_tree
-
-    tree = command_tree()
-    for name, parser in tree.commands.items():
+    root, parsers = command_tree()
+    for name, parser in parsers.items():
         parser.description = None  # lists show the summary
         for argument in arguments_of(parser):
             values = _values(argument, name)
@@ -78,8 +79,36 @@ def run(options: Options) -> None:
                 argument.choices = values
             if not isinstance(argument.metavar, str):
                 argument.metavar = None
-    script = str(shtab.complete(tree.root, shell))
+    script = str(shtab.complete(root, shell))
     print(re.sub(r"# Usage:\n(?:#.*\n)+", f"{_SAVE}\n", script, count=1))
+
+
+def command_tree() -> tuple[Parser, dict[str, Parser]]:
+    """The parser of ``hookline``, and those of its commands in their order."""
+    root = Parser(prog="hookline")
+    root.add_flag("-V --version", "print the version")
+    subparsers = root.add_subparsers(metavar="COMMAND")
+    parsers = {}
+    for name in COMMANDS:
+        module = import_module(f"hookline.cli.{name}")
+        parsers[name] = subparsers.add_parser(
+            name, help=module.SUMMARY, description=module.DESCRIPTION
+        )
+        module.add_arguments(parsers[name])
+    text = "Describe a command, with its options and examples."
+    parsers["help"] = subparsers.add_parser(
+        "help", help="describe a command", description=text
+    )
+    text = "the command (default: all of them, one line each)"
+    parsers["help"].add_argument(
+        "command", metavar="COMMAND", nargs="?", choices=COMMANDS, help=text
+    )
+    return root, parsers
+
+
+def arguments_of(parser: Parser) -> list[Action]:
+    """The arguments and options of a command."""
+    return parser._actions  # noqa: SLF001 - argparse has no other list
 
 
 def _values(argument: Action, command: str) -> Any:

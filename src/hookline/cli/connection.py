@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from hookline.bus.contracts import subject_name
 from hookline.errors import HooklineError
 
-from .common import Options, Parser, note, read_file
+from .messages import note
+from .options import Options, Parser, read_file
 
 if TYPE_CHECKING:
     from ssl import SSLContext

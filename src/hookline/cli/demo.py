@@ -13,7 +13,7 @@ from shlex import quote
 
 from hookline.errors import HooklineError
 
-from .common import Options, Parser, file_errors
+from .options import Options, Parser, file_errors
 from .terminal import paint
 
 SUMMARY = "watch an agent obey its hooks, offline"

@@ -22,7 +22,8 @@ from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import Dialect, HookMode
 
 from . import explain_host, fire, render
-from .common import Options, Parser, load_config, log_problems, log_to_stderr
+from .messages import log_problems, log_to_stderr
+from .options import Options, Parser, load_config
 from .terminal import one_line, paint, print_json, short_json, shorten
 
 SUMMARY = "show why each hook would or would not run"

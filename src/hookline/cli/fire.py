@@ -17,7 +17,8 @@ from hookline.protocol.results import (
     make_empty_success_result,
 )
 
-from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input
+from .messages import log_to_stderr
+from .options import Options, Parser, load_config, parse_json, read_input
 from .render import print_result, to_json
 from .terminal import (
     paint,

@@ -31,8 +31,8 @@ from hookline.settings.places import (
 )
 from hookline.settings.read import parse_text
 
-from .common import Options, Parser, file_errors, refuse_outside
 from .install import print_diffs
+from .options import Options, Parser, file_errors, refuse_outside
 from .terminal import paint, pretty_json, printable
 
 SUMMARY = "set up hooks in a project"

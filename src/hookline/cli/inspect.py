@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 from hookline.errors import HooklineError, MissingExtraError
 
 from . import journal
-from .common import (
-    Options,
-    Parser,
-    at_least,
-    log_to_stderr,
-    note,
-)
+from .messages import log_to_stderr, note
+from .options import Options, Parser, at_least
 from .signals import reload_on_hangup, stop_on_signals
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from hookline.plan import RegisteredHook
 from hookline.settings.model import TrustStatus
 from hookline.settings.places import Workspace, absolute, find_workspace
 
-from .common import Options, Parser
+from .options import Options, Parser
 from .terminal import paint, paint_diff, printable
 
 _ATTEMPTS = 5

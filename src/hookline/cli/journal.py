@@ -22,7 +22,8 @@ from hookline.plan import timestamp
 from hookline.protocol.events import HookEventName
 from hookline.settings.places import default_user_dir, project_around
 
-from .common import Options, Parser, load_config, note
+from .messages import note
+from .options import Options, Parser, load_config
 from .terminal import Progress, one_line, plural
 
 _SPAN = re.compile(r"([0-9]{1,9})\s*(s|m|h|d|w)")
@@ -87,8 +88,8 @@ class Selection(Struct, frozen=True):
 
 
 @contextmanager
-def open_selection(options: Options, *, here: bool) -> Iterator[Selection]:
-    """Open the journal; ``here``: without ``--everywhere`` this project's events only.
+def open_selection(options: Options, *, this_project: bool) -> Iterator[Selection]:
+    """Open the journal; ``this_project``: leave out others also without ``--here``.
 
     Print results after it is closed: until then the terminal may show progress.
     """
@@ -97,7 +98,7 @@ def open_selection(options: Options, *, here: bool) -> Iterator[Selection]:
         if reader is None:
             yield Selection(None, all_projects)
             return
-        selected = in_projects(all_projects, options, here=here)
+        selected = in_projects(all_projects, options, this_project=this_project)
         elsewhere = 0
         if selected.project is not None:
             elsewhere = reader.count(all_projects) - reader.count(selected)
@@ -105,10 +106,10 @@ def open_selection(options: Options, *, here: bool) -> Iterator[Selection]:
 
 
 def in_projects(
-    all_projects: EventFilter, options: Options, *, here: bool
+    all_projects: EventFilter, options: Options, *, this_project: bool
 ) -> EventFilter:
-    """Add the folder of this project; ``here``: unless ``--everywhere`` is given."""
-    if options.everywhere or not (options.here or here):
+    """Add the folder of this project; ``this_project``: also without ``--here``."""
+    if options.everywhere or not (options.here or this_project):
         return all_projects
     return structs.replace(all_projects, project=project_around(options.cwd))
 

@@ -11,7 +11,8 @@ from hookline.plan import RegisteredHook
 from hookline.settings.model import Dialect, Severity, TrustStatus
 from hookline.settings.places import find_workspace
 
-from .common import Options, Parser, load_config, log_problems, log_to_stderr
+from .messages import log_problems, log_to_stderr
+from .options import Options, Parser, load_config
 from .terminal import one_line, print_json, print_table
 
 SUMMARY = "show the configured hooks"

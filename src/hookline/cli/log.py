@@ -16,7 +16,8 @@ from hookline.protocol.events import HookEventName, known_event
 from hookline.protocol.verdict import Word, recorded_verdict
 
 from . import journal
-from .common import Options, Parser, at_least, log_to_stderr, note
+from .messages import log_to_stderr, note
+from .options import Options, Parser, at_least
 from .render import paint_verdict
 from .terminal import (
     format_duration,
@@ -109,10 +110,10 @@ def _print_event(options: Options) -> None:
 
 
 def _print_list(options: Options) -> None:
-    here = journal.is_shared(options)
+    this_project = journal.is_shared(options)
     events: list[Any] = []
     total = 0
-    with journal.open_selection(options, here=here) as selection:
+    with journal.open_selection(options, this_project=this_project) as selection:
         if selection.reader is not None:
             newest = selection.reader.newest(
                 selection.event_filter, options.limit or None
@@ -152,7 +153,9 @@ def _follow(options: Options) -> None:
     events = journal.event_filter(options)
     path = journal.journal_file(options)
     _wait_for(path)
-    events = journal.in_projects(events, options, here=journal.is_shared(options))
+    events = journal.in_projects(
+        events, options, this_project=journal.is_shared(options)
+    )
     if events.project is not None:
         only = f"only events in {one_line(events.project)} are shown"
         note(f"hookline: {only}: --everywhere shows all")

@@ -101,7 +101,7 @@ def _flushed(stream: TextIO, status: int) -> int:
 
 
 def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
-    from .common import Parser
+    from .options import Parser
     from .signals import end_hooks_on_signals
 
     command = import_module(f"hookline.cli.{name}")
@@ -145,10 +145,11 @@ def _fail(message: str, arguments: list[str], error: Exception | None = None) ->
     """Say why the command failed; with the traceback of an error, if that is given."""
     with suppress(OSError):  # nobody can be told
         if any(word.startswith("--log") for word in arguments):
-            from .log_format import asks_for_json, fatal_line, write_line
+            from .messages import asks_for_json, json_message
 
             if asks_for_json(arguments):
-                write_line(fatal_line(message, error))
+                line = json_message("error", message, error)
+                print(line, file=sys.stderr, flush=True)
                 return 1
         if error is not None:
             import traceback

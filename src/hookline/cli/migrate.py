@@ -29,7 +29,7 @@ from hookline.rules.failure import FAILURE_CONDITIONS
 from hookline.settings.load import Settings
 from hookline.settings.places import PROJECT_FOLDER, find_workspace
 
-from .common import Options, Parser, file_errors, refuse_outside
+from .options import Options, Parser, file_errors, refuse_outside
 from .terminal import paint, plural, pretty_json, printable
 
 SUMMARY = "convert the hook settings of another agent"

@@ -15,7 +15,8 @@ from hookline.plan import RegisteredHook
 from hookline.settings.model import TrustStatus
 from hookline.telemetry.health import WorkerState
 
-from .common import Options, note
+from .messages import note
+from .options import Options
 
 if TYPE_CHECKING:
     from hookline.bus.nats import NatsBus

@@ -34,7 +34,8 @@ from hookline.settings.places import (
 )
 from hookline.trust.gate import cache_folder
 
-from .common import Options, Parser, note
+from .messages import note
+from .options import Options, Parser
 from .terminal import one_line, paint, print_json
 
 SUMMARY = "show where Hookline keeps its files on this machine"

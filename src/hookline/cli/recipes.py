@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hookline.recipes.catalog import RECIPES, Recipe, find_recipe
 
-from .common import Options, Parser
+from .options import Options, Parser
 from .terminal import paint, print_json
 
 SUMMARY = "show the ready-made hooks"

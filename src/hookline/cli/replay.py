@@ -27,7 +27,8 @@ from hookline.journal.store import REPLAY_VARIABLE
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 
 from . import journal
-from .common import Options, Parser, at_least, load_config, log_to_stderr
+from .messages import log_to_stderr
+from .options import Options, Parser, at_least, load_config
 from .terminal import (
     Progress,
     one_line,
@@ -79,8 +80,8 @@ def run(options: Options) -> int:
     log_to_stderr()
     _log_messages_once()
     config = load_config(options)
-    here = options.settings is None
-    with journal.open_selection(options, here=here) as selection:
+    this_project = options.settings is None
+    with journal.open_selection(options, this_project=this_project) as selection:
         reader = selection.reader
         if reader is None:
             return _print_report(options, [], [], selection)

@@ -16,7 +16,7 @@ from hookline.errors import BusConnectionError, HooklineError
 from hookline.protocol.events import HookEventName
 
 from . import connection
-from .common import Options, Parser, at_least, read_input
+from .options import Options, Parser, at_least, read_input
 from .terminal import print_json, verdict_output
 
 SUMMARY = "send one event to the workers of a bus"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hookline.settings.schema import settings_schema
 
-from .common import Options, Parser
+from .options import Options, Parser
 from .terminal import print_json
 
 SUMMARY = "print the JSON Schema of the settings, for editors"

@@ -18,16 +18,9 @@ from hookline.errors import BusConnectionError, HooklineError
 from hookline.protocol.verdict import Verdict
 
 from . import connection
-from .common import (
-    Options,
-    Parser,
-    at_least,
-    load_config,
-    log_to_stderr,
-    logs_json,
-)
-from .log_format import json_line
+from .messages import json_line, log_to_stderr, logs_json
 from .monitor import Monitor, parse_address
+from .options import Options, Parser, at_least, load_config
 from .signals import reload_on_hangup, stop_on_signals
 from .terminal import plural
 

@@ -8,7 +8,8 @@ from typing import Any
 from hookline.journal.query import EventFilter, JournalReader, Runs
 
 from . import journal
-from .common import Options, Parser, log_to_stderr
+from .messages import log_to_stderr
+from .options import Options, Parser
 from .terminal import (
     format_duration,
     one_line,
@@ -65,10 +66,10 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Print the numbers."""
     log_to_stderr()
-    here = journal.is_shared(options)
+    this_project = journal.is_shared(options)
     figures: list[Figures] = []
     span = None
-    with journal.open_selection(options, here=here) as selection:
+    with journal.open_selection(options, this_project=this_project) as selection:
         if selection.reader is not None:
             figures = _figures(selection.reader, selection.event_filter)
             span = selection.reader.span(selection.event_filter)

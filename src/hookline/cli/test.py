@@ -21,7 +21,7 @@ from hookline.settings.places import PROJECT_FOLDER, find_workspace
 from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
-from .common import Options, Parser, at_least, file_errors, refuse_outside
+from .options import Options, Parser, at_least, file_errors, refuse_outside
 from .terminal import (
     Progress,
     one_line,

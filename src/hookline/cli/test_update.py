@@ -15,8 +15,8 @@ from hookline.testing.cases import HookTestFile, read_file
 from hookline.testing.run import CaseResult
 from hookline.testing.update import CannotEditError, edited
 
-from .common import refuse_outside
 from .install import print_diffs
+from .options import refuse_outside
 from .terminal import paint, plural, printable
 
 

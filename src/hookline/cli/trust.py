@@ -13,7 +13,7 @@ from hookline.trust import records
 from hookline.trust.review import Review, review_project
 from hookline.trust.review_text import ReviewText, escaped
 
-from .common import Options, Parser
+from .options import Options, Parser
 from .terminal import paint, printable_text, show_pages
 
 SUMMARY = "review and approve the hooks of a project"

@@ -12,8 +12,8 @@ from hookline.hosts.install.installer import Installer
 from hookline.hosts.registry import HOSTS, host_of
 from hookline.settings.places import find_workspace
 
-from .common import Options, Parser
 from .install import print_diffs, shown_path
+from .options import Options, Parser
 from .terminal import paint, printable, printable_text
 
 SUMMARY = "take Hookline out of a coding agent's settings"

@@ -1,9 +1,8 @@
-"""Input of the commands: options, settings, files, and where messages go."""
+"""Input of the commands: options, settings and files."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +10,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn, cast
 
-from hookline._internal.log import logger
 from hookline.config import Config
 from hookline.errors import HooklineError, SettingsError
-from hookline.protocol.values import decode, printable
+from hookline.protocol.values import decode
 from hookline.settings.load import Settings
 from hookline.settings.places import find_workspace, is_within
 
@@ -118,50 +116,6 @@ def load_config(
         config = Config(session_id, options.cwd, settings)
     config.one_shot = one_shot
     return config
-
-
-def log_problems(config: Config) -> None:
-    """Log what is wrong with the settings."""
-    for problem in (*config.settings.errors, *config.settings.warnings):
-        logger.warning("%s", problem)
-
-
-def logs_json(options: Options | None) -> bool:
-    """Whether messages are asked for as JSON, which ``serve`` alone offers."""
-    return getattr(options, "log_format", "text") == "json"
-
-
-def note(line: str, options: Options | None = None, level: str = "info") -> None:
-    """Write a line for people to standard error, in the format asked for."""
-    if logs_json(options):
-        from .log_format import json_line, json_text, write_line
-
-        message = json_text(line.removeprefix("hookline: "))
-        write_line(json_line(level, "hookline", {"message": message}))
-    else:
-        print(printable(line), file=sys.stderr, flush=True)
-
-
-class _TextFormatter(logging.Formatter):
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        # Only records of hooks have lines of their own, and indent them.
-        line_ends = "\n\t" if record.name == "hookline.hooks" else ""
-        record.message = printable(record.message, line_ends)
-        return super().formatMessage(record)
-
-
-def log_to_stderr(level: int = logging.WARNING, options: Options | None = None) -> None:
-    """Show log messages to the user, in the format that ``--log-format`` asks for."""
-    if logs_json(options):
-        from .log_format import json_handler
-
-        handler = json_handler()
-    else:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_TextFormatter("hookline: %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(level)
-    logger.propagate = False
 
 
 @contextmanager
