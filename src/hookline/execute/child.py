@@ -257,6 +257,7 @@ class ProcessGroup:
             self.exit_code = os.waitstatus_to_exitcode(status)
         self._reaped()
         self._on_exit()
+        del self._on_exit  # a cycle would keep the input, which may be large
         return True
 
     def abandon(self) -> None:
@@ -404,6 +405,7 @@ class Collector:
             if self._watched and not self._loop.is_closed():
                 self._loop.remove_reader(self._fd)
             close_own(self._fd)
+            del self._on_end  # as in ``ProcessGroup``
 
     def _read(self) -> bool:
         """Read once; False if there is nothing to read."""
@@ -414,8 +416,8 @@ class Collector:
         except BlockingIOError:
             return False
         if not piece:
-            self.close()
             self._on_end()
+            self.close()
             return False
         if len(piece) > self._room:
             self.truncated = True
