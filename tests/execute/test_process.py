@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import pty
 import signal
@@ -22,7 +23,9 @@ from typing import Any
 import pytest
 
 from hookline import HookSystem
+from hookline.execute.child import ProcessSpec
 from hookline.execute.watchdog import watcher
+from hookline.plan import HookCall
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from tests.support.processes import (
     children,
@@ -259,3 +262,34 @@ def test_fork_does_not_wait_for_slots_that_its_parent_has_taken(tmp_path: Path) 
     """
     done = subprocess.run([sys.executable, "-c", FORK], check=False, cwd=tmp_path)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"type": "command", "name": "prints", "command": "echo out; echo err >&2"},
+        {
+            "type": "rule",
+            "name": "misses a field",
+            "when": "tool_input.a.glob('**/b') || tool_input.c.contains('d')",
+            "then": {"decision": "deny"},
+        },
+    ],
+    ids=lambda hook: str(hook["type"]),
+)
+async def test_an_event_is_given_back_without_a_collection(
+    workspace: Workspace, hook: dict[str, Any]
+) -> None:
+    """A few large ones would else fill the memory of the resident helper."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        await run(workspace, hook)
+        gc.collect()
+        kept = [each for each in gc.garbage if isinstance(each, HookCall | ProcessSpec)]
+    finally:
+        gc.set_debug(0)
+        gc.enable()
+        gc.garbage.clear()
+    assert kept == []

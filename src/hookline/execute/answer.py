@@ -189,7 +189,7 @@ def parse_answer(
     """
     if not text:
         return None, ()
-    inner, where, error = text, "", ValueError("it is not an object")
+    inner, where, problem, is_too_deep = text, "", "it is not an object", False
     try:
         answer = decode(inner)
         if isinstance(answer, str):
@@ -197,19 +197,19 @@ def parse_answer(
             answer = decode(inner)
         if isinstance(answer, dict):
             return _without_repeats(inner, answer)
-    except ValueError as decode_error:
-        error = decode_error
+    # The error is not kept: it holds this frame, and with it the event.
+    except ValueError as error:
+        problem, is_too_deep = str(error), isinstance(error, TooDeepError)
+        if hasattr(error, "lineno"):
+            message = getattr(error, "msg", error)
+            place = f"line {error.lineno} column {getattr(error, 'colno', None)}"
+            problem = f"{where}{place}: {message}"
     # Half a byte order mark, or the first half of a JSON string, may still become one.
     is_object = (cut and text[0] in '"\ufffd') or re.match(_STARTS_AN_OBJECT, text)
-    if not is_object and not isinstance(error, TooDeepError):
+    if not is_object and not is_too_deep:
         return None, _text_warnings(text)
-    line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
-    if inner[:1] not in '{"' and not isinstance(error, TooDeepError):
+    if inner[:1] not in '{"' and not is_too_deep:
         problem = f"it starts with U+{ord(inner[0]):04X}"
-    elif line is None:
-        problem = str(error)
-    else:
-        problem = f"{where}line {line} column {column}: {getattr(error, 'msg', error)}"
     advice = "print one JSON object and nothing else"
     if cut:
         advice = _STILL_OPEN

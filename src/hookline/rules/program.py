@@ -195,11 +195,8 @@ class Program:
         except Exception as error:  # noqa: BLE001
             raise EvaluationError(_without_code(str(error))) from None
         if type(value) is str and engine_value.type().name() == "ERROR":
-            answers = answers or _NOT_CALLED
-            failure = self._failure(value, scope.event, answers)
-            if self._saved is not None and isinstance(failure, MissingFieldError):
-                failure = self._worst(failure, scope, answers)
-            raise failure
+            # No variable has it: a cycle would keep the event, which may be large.
+            raise self._failure(value, scope, answers or _NOT_CALLED)
         return value
 
     def _call(self, scope: Scope) -> Called:
@@ -208,7 +205,7 @@ class Program:
             try:
                 answers.values[call.name] = call.result(scope)
             except EvaluationError as error:
-                answers.errors[call.name] = error
+                answers.errors[call.name] = error.with_traceback(None)
         return answers
 
     def is_true(self, scope: Scope, answers: Called | None = None) -> bool:
@@ -295,7 +292,13 @@ class Program:
             operands = operands[:1]
         return [Program(self.source, _load(operand)) for operand in operands]
 
-    def _failure(
+    def _failure(self, error: str, scope: Scope, answers: Called) -> EvaluationError:
+        failure = self._named(error, scope.event, answers)
+        if self._saved is not None and isinstance(failure, MissingFieldError):
+            return self._worst(failure, scope, answers)
+        return failure
+
+    def _named(
         self, error: str, event: Mapping[str, Any], answers: Called
     ) -> EvaluationError:
         match = re.fullmatch(_MISSING, error, re.DOTALL)
@@ -303,7 +306,7 @@ class Program:
             return EvaluationError(_without_code(error))
         if match["name"]:
             failed = answers.errors.get(match["name"])
-            return failed or MissingFieldError(match["name"])
+            return copy(failed) if failed else MissingFieldError(match["name"])
         if match["index"]:
             return MissingFieldError(f"index {match['index']}")
         key = match["key"].strip('"')
