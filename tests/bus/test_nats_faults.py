@@ -182,6 +182,19 @@ async def test_request_that_outlives_its_deadline_in_an_outage_is_never_sent(
     assert await worker.line() == "handled 2"
 
 
+async def test_first_request_that_gives_up_on_a_hanging_server_breaks_nothing(
+    fleet_of_its_own: Fleet,
+) -> None:
+    """It gives up while it asks whether answers can arrive."""
+    await fleet_of_its_own.process()
+    client = await fleet_of_its_own.client()
+    fleet_of_its_own.server.pause()
+    response = await client.request("BeforeTool", TOOL, timeout_s=0.1)
+    assert response["error"]["code"] == "timeout"
+    fleet_of_its_own.server.resume()
+    assert (await client.request("BeforeTool", TOOL, timeout_s=5))["success"] is True
+
+
 async def test_request_that_was_not_sent_before_a_loss_is_not_sent_after_it(
     fleet_of_its_own: Fleet,
 ) -> None:

@@ -67,6 +67,11 @@ class NatsServer:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
+    def resume(self) -> None:
+        """Let it go on after ``pause``."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def reload(self) -> None:
         """Let it read its configuration again."""
         assert self._process is not None

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from itertools import count
 from math import ceil
 from ssl import SSLCertVerificationError, SSLError
 from typing import Any
@@ -40,6 +41,7 @@ try:
     from nats.aio.msg import Msg
     from nats.errors import (
         Error,
+        FlushTimeoutError,
         NoRespondersError,
         OutboundBufferLimitError,
         UnexpectedEOF,
@@ -54,8 +56,11 @@ CONNECT_TIMEOUT_S = 10.0
 MAX_PENDING_BYTES = 64 * 1024 * 1024
 """How much all requests that a worker has taken may hold."""
 
+_NO_RESPONDERS = "503"
 _PAUSE_S = 0.1
 _CLOSE_S = 1.0
+_FLUSH_S = 120
+"""Longer than a connection without any pong lasts: three ``ping_interval``."""
 _TIMEOUT_BYTES = 32
 """At most, for the deadline in a request."""
 _MAX_PROBLEM = 300
@@ -136,9 +141,20 @@ class _Client(Client):
         nats-py sends the ping of a flush before the commands in its buffer; only a
         second ping follows them. Draining depends on this: with one ping a request
         that arrives just before the unsubscription would be dropped.
+
+        Whoever waits may give up, the flush itself goes on: nats-py reads nothing any
+        more once a pong has come to a flush that was cancelled.
         """
-        await super().flush(timeout)
-        await super().flush(timeout)
+
+        async def flush_twice() -> None:
+            for _ in range(2):
+                await super(_Client, self).flush(_FLUSH_S)
+
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.shield(asyncio.create_task(flush_twice()))
+        except TimeoutError:
+            raise FlushTimeoutError from None
 
 
 class NatsConnection:
@@ -171,7 +187,12 @@ class NatsConnection:
         self._address = ""
         self._logged: set[str] = set()
         """Errors since it was connected: a server that is gone makes four a second."""
-        self._has_inbox = False
+        self._inbox = ""
+        """What the subjects of its answers begin with, once it listens there."""
+        self._has_inbox, self._no_inbox = False, ""
+        """Whether answers arrive there, and why the server refuses them."""
+        self._answers: dict[str, asyncio.Future[Msg]] = {}
+        self._tokens = count()
         self._inbox_check = asyncio.Lock()
         self._ending: AsyncGenerator[None, None] | None = None
 
@@ -252,40 +273,57 @@ class NatsConnection:
 
         ``data`` is a JSON object, which is sent with the time that is left then.
         """
-        while True:
-            try:
-                if not (self._connected.is_set() and self._has_inbox):
-                    async with asyncio.timeout_at(deadline):
-                        await self._connected.wait()
-                        await self._check_inbox()
-                left_s = deadline - self.loop.time()
-                if left_s <= 0:
-                    raise TimeoutError
-                timed = data[:-1] + b',"timeoutMs":%d}' % ceil(left_s * 1000)
-                return (await self.client.request(subject, timed, left_s)).data
-            except OutboundBufferLimitError:
-                await self._on_disconnected()
+        answer: asyncio.Future[Msg] = self.loop.create_future()
+        token = str(next(self._tokens))
+        self._answers[token] = answer
+        try:
+            async with asyncio.timeout_at(deadline):
+                while True:
+                    try:
+                        if not (self._connected.is_set() and self._has_inbox):
+                            await self._connected.wait()
+                            await self._check_inbox()
+                        left_s = deadline - self.loop.time()
+                        if left_s <= 0:
+                            raise TimeoutError
+                        timed = data[:-1] + b',"timeoutMs":%d}' % ceil(left_s * 1000)
+                        # nats-py's own ``request`` costs a third of a whole one.
+                        await self.client.publish(subject, timed, self._inbox + token)
+                    except (OutboundBufferLimitError, FlushTimeoutError):
+                        await self._on_disconnected()
+                        continue
+                    message = await answer
+                    if (message.headers or {}).get("Status") == _NO_RESPONDERS:
+                        raise NoRespondersError
+                    return message.data
+        finally:
+            del self._answers[token]
+
+    async def _take(self, message: Msg) -> None:
+        answer = self._answers.get(message.subject.rpartition(".")[2])
+        if answer is not None and not answer.done():
+            answer.set_result(message)
 
     async def _check_inbox(self) -> None:
         """Raise if no answer can arrive: hooks would run for nobody."""
         async with self._inbox_check:
             if self._has_inbox:
                 return
-            inbox = f"{self.client.new_inbox()}.*"
-            subscription = await self.client.subscribe(inbox)
-            await self.client.flush()
-            await subscription.unsubscribe()
-            # nats-py gives the server's words in lower case.
-            if inbox.lower() in self.denied.lower():
+            if not self._inbox:
+                self._inbox = f"{self.client.new_inbox()}."
+                await self.client.subscribe(f"{self._inbox}*", cb=self._take)
+            # Nobody answers it if the connection is lost meanwhile.
+            await self.client.flush(timeout=1)
+            if self._no_inbox:
                 hint = "set inbox_prefix (--inbox-prefix) to the one this user may read"
-                raise _NoInboxError(f"no answer can arrive ({self.denied}): {hint}")
+                raise _NoInboxError(f"no answer can arrive ({self._no_inbox}): {hint}")
             self._has_inbox = self._connected.is_set()
 
     async def _on_disconnected(self) -> None:
         if self.client.is_connected or self.client.is_closed:
             return
         self._connected.clear()
-        self.denied, self._has_inbox = "", False
+        self.denied, self._no_inbox, self._has_inbox = "", "", False
         if self._address and self._lost_at is None:
             self._lost_at = time.monotonic()
             bus = {
@@ -322,6 +360,9 @@ class NatsConnection:
         self.problem = problem
         if _DENIED in problem.lower():
             self.denied = problem
+            # nats-py gives the server's words in lower case.
+            if self._inbox and self._inbox.lower() in problem.lower():
+                self._no_inbox, self._has_inbox = problem, False
         if self._opening_until is not None:
             is_final = isinstance(error, SSLCertVerificationError | _NoTLSError)
             is_late = self.loop.time() > self._opening_until
