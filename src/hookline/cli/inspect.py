@@ -8,7 +8,6 @@ import secrets
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 from hookline.errors import HooklineError, MissingExtraError
 
@@ -16,10 +15,6 @@ from . import journal
 from .messages import log_to_stderr, note
 from .options import Options, Parser, at_least
 from .signals import reload_on_hangup, stop_on_signals
-
-if TYPE_CHECKING:
-    from hookline.inspector.desk import Desk
-    from hookline.inspector.server import InspectorServer
 
 SUMMARY = "look at events and hooks in the browser"
 DESCRIPTION = """\
@@ -74,7 +69,14 @@ def run(options: Options) -> None:
             note(f"hookline: {how}; Ctrl-C ends the inspector")
 
         server = InspectorServer(guard, desk, announce)
-        asyncio.run(_serve(server, desk, listener))
+
+        async def serve() -> None:
+            loop = asyncio.get_running_loop()
+            stop_on_signals(loop, server.stop)
+            reload_on_hangup(loop, desk.reload_soon)
+            await server.serve([listener])
+
+        asyncio.run(serve())
 
 
 def _listen(port: int) -> socket.socket:
@@ -90,13 +92,6 @@ def _listen(port: int) -> socket.socket:
     # Inherited by connections: without it each answer waits 40 ms for the client.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    stop_on_signals(loop, server.stop)
-    reload_on_hangup(loop, desk.reload_soon)
-    await server.serve([listener])
 
 
 def _no_browser() -> str | None:

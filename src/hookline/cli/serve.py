@@ -187,31 +187,28 @@ def _logged(handle: RequestHandler) -> RequestHandler:
         started = time.perf_counter()
         response = await handle(payload)
         took_ms = (time.perf_counter() - started) * 1000
-        _log_request(payload, response, took_ms)
+        error, processed = response.get("error"), response.get("processed")
+        verdict = Verdict(failed=bool(error))
+        if processed:
+            verdict = Verdict(
+                blocked=processed["blocked"],
+                stop=processed["shouldStop"],
+                ask=processed["ask"],
+                failed=bool(error),
+            )
+        request = {
+            "event": payload.get("eventName") if isinstance(payload, dict) else None,
+            "correlation_id": response["correlationId"],
+            "verdict": verdict.word.value,
+            "error": error["code"] if error else None,
+            "duration_ms": round(took_ms, 1),
+        }
+        # %r: a request must not be able to forge lines in the log. The error, and
+        # before it a colon, is written of failed ones only.
+        text = "%.60r %.80r %s%.0s %.1f ms"
+        if request["verdict"] == "failed":
+            text = "%.60r %.80r %s: %s %.1f ms"
+        _log.info(text, *request.values(), extra={"request": request})
         return response
 
     return handle_and_log
-
-
-def _log_request(payload: Any, response: HookExecutionResponse, took_ms: float) -> None:
-    name = payload.get("eventName") if isinstance(payload, dict) else None
-    error, processed = response.get("error"), response.get("processed")
-    verdict = Verdict(failed=bool(error))
-    if processed:
-        verdict = Verdict(
-            blocked=processed["blocked"],
-            stop=processed["shouldStop"],
-            ask=processed["ask"],
-            failed=bool(error),
-        )
-    request = {
-        "event": name,
-        "correlation_id": response["correlationId"],
-        "verdict": verdict.word.value,
-        "error": error["code"] if error else None,
-        "duration_ms": round(took_ms, 1),
-    }
-    failed = request["verdict"] == "failed"
-    # %r: a request must not be able to forge lines in the log.
-    text = "%.60r %.80r %s: %s %.1f ms" if failed else "%.60r %.80r %s%.0s %.1f ms"
-    _log.info(text, *request.values(), extra={"request": request})
