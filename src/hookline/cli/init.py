@@ -183,13 +183,13 @@ def _print_next_steps(recipes: list[Recipe], cwd: str, *, changed: bool) -> None
     folder = shlex.quote(str(Path(cwd, PROJECT_FOLDER)))
     record = record_path(str(Path(cwd).resolve()))
     is_approved = record is not None and Path(record).exists()
-    again = " again: until then they block" if changed and is_approved else ""
+    until_then = " again: until then they block" if changed and is_approved else ""
     print("\nnext:")
     if any(recipe.when for recipe in recipes) and find_spec("cel_expr_python") is None:
         install = install_command("rules", "cel-expr-python")
         print(f"  {install}   # the engine of rules, which is missing")
     print(f"  hookline test {folder}   # run the tests of the hooks")
-    print(f"  hookline trust{where}   # review and approve the hooks{again}")
+    print(f"  hookline trust{where}   # review and approve the hooks{until_then}")
     hooks = HookRegistry(Config.load(cwd).settings).all_hooks()
     for installed in find_installed(find_workspace(cwd), hooks):
         if installed.missing:

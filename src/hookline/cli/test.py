@@ -7,6 +7,7 @@ import logging
 import os
 import shlex
 from argparse import REMAINDER
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,8 +106,10 @@ def run(options: Options) -> int:
     if options.watch:
         return _watch(options)
     if options.worker is not None:
+        from hookline.testing.worker import exercise
+
         hook = _worker_hook(_worker_words(options))
-        results = asyncio.run(_exercise(hook))
+        results = _collected(exercise(hook, str(Path.cwd())), "exercising the worker")
     else:
         results = run_files(select_cases(options), options.jobs)
     if options.junit:
@@ -193,15 +196,20 @@ def _worker_hook(words: list[str]) -> RegisteredHook:
     return HookSystem(Config(None, ".", settings)).get_all_hooks()[0]
 
 
-async def _exercise(hook: RegisteredHook) -> list[CaseResult]:
-    from hookline.testing.worker import exercise
+def _collected(
+    results: AsyncIterator[CaseResult], label: str, total: int | None = None
+) -> list[CaseResult]:
+    """Wait for all results, with their progress on the terminal."""
 
-    results = []
-    with Progress("exercising the worker") as progress:
-        async for result in exercise(hook, str(Path.cwd())):
-            results.append(result)
-            progress.step()
-    return results
+    async def collect() -> list[CaseResult]:
+        collected = []
+        with Progress(label, total) as progress:
+            async for result in results:
+                collected.append(result)
+                progress.step()
+        return collected
+
+    return asyncio.run(collect())
 
 
 def select_cases(options: Options) -> list[HookTestFile]:
@@ -236,19 +244,9 @@ def run_files(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
     """Run cases; their results in the order of the files."""
     order = [(file.path, case.name) for file in files for case in file.cases]
 
-    async def run_all() -> list[CaseResult]:
-        results = []
-        with Progress("testing hooks", len(order)) as progress:
-            async for result in run_cases(files, jobs):
-                results.append(result)
-                progress.step()
-        return results
-
     positions = {case: position for position, case in enumerate(order)}
-    return sorted(
-        asyncio.run(run_all()),
-        key=lambda result: positions[(result.file, result.name)],
-    )
+    results = _collected(run_cases(files, jobs), "testing hooks", len(order))
+    return sorted(results, key=lambda result: positions[(result.file, result.name)])
 
 
 def print_results(results: list[CaseResult], verbose: bool) -> None:

@@ -101,13 +101,13 @@ def _list() -> int:
 
 
 def _revoke(options: Options) -> int:
-    found = _projects(options)
-    trusted = [project for project in found if _has_record(project)]
+    projects = _projects(options)
+    trusted = [project for project in projects if _has_record(project)]
     if len(trusted) > 1:
         listed = "\n  ".join(map(escaped, trusted))
         hint = f"name the one to revoke, 'hookline trust --revoke PROJECT':\n  {listed}"
         raise HooklineError(f"several trusted projects apply here: {hint}")
-    project = trusted[0] if trusted else found[-1]
+    project = trusted[0] if trusted else projects[-1]
     revoked = records.remove_record(project)
     text = "trust revoked, its hooks do not run" if revoked else "was not trusted"
     print(f"{escaped(project)}: {text}")
