@@ -18,7 +18,7 @@ from hookline.protocol.verdict import Word, recorded_verdict
 from . import journal
 from .messages import log_to_stderr, note
 from .options import Options, Parser, at_least
-from .render import paint_verdict
+from .render import paint_hook, paint_verdict
 from .terminal import (
     format_duration,
     one_line,
@@ -301,10 +301,8 @@ def _print_hook(number: int, hook: dict[str, Any], event: HookEventName | None) 
         facts.append("asked again about the final input")
     if hook["async"]:
         facts.append("not waited for" if hook["ended"] else "not waited for, no result")
-    word, outcome = recorded_verdict(event, hook).word, paint("ok", "green")
-    if word in _HOOK_WORDS:
-        outcome = paint_verdict(word, _HOOK_WORDS[word])
     name = one_line(hook["name"])
+    outcome = paint_hook(recorded_verdict(event, hook).word, _HOOK_WORDS)
     print(f"\nhook {number}: {name} ({one_line(', '.join(facts))}) {outcome}")
     if hook["error"]:
         print(f"  error: {printable_text(hook['error'])}")

@@ -72,10 +72,11 @@ def note(
     line: str, options: argparse.Namespace | None = None, level: str = "info"
 ) -> None:
     """Write a line for people, in the format asked for."""
-    text = printable(line)
     if logs_json(options):
-        text = json_message(level, line.removeprefix("hookline: "))
-    print(text, file=sys.stderr, flush=True)
+        line = json_message(level, line.removeprefix("hookline: "))
+    else:
+        line = printable(line)
+    print(line, file=sys.stderr, flush=True)
 
 
 def json_message(level: str, message: str, error: BaseException | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hookline.protocol.events import HookEventName
@@ -40,6 +41,11 @@ def paint_verdict(word: str, text: str | None = None) -> str:
     return paint(text or word, _STYLES.get(word, "green"))
 
 
+def paint_hook(word: Word, texts: Mapping[Word, str]) -> str:
+    """Colour what one hook did: ``ok``, unless the texts have another word for it."""
+    return paint_verdict(word, texts[word]) if word in texts else paint("ok", "green")
+
+
 def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
     """The result in the documented shape of ``--json``."""
     aggregated, final = result.aggregated, result.final_output
@@ -70,10 +76,7 @@ def print_result(event: HookEventName, result: ProcessedHookResult) -> None:
     hooks = result.aggregated.hook_results
     print(f"{event.value}: {_headline(event, result)}")
     for hook in hooks:
-        word = hook_verdict(hook).word
-        outcome = paint("ok", "green")
-        if word in _HOOK_WORDS:
-            outcome = paint_verdict(word, _HOOK_WORDS[word])
+        outcome = paint_hook(hook_verdict(hook).word, _HOOK_WORDS)
         facts = f"{hook.source}, {format_duration(hook.duration)}"
         if hook.is_async:
             facts = f"{hook.source}, not waited for"
