@@ -97,6 +97,8 @@ class _Client(Client):
     nats-py encrypts only if the server says so, whatever ``tls://`` or a context asks.
     """
 
+    _pending: list[bytes]
+
     def __init__(self, *, requires_tls: bool) -> None:
         super().__init__()
         self._requires_tls = requires_tls

@@ -99,22 +99,27 @@ async def _answer(options: Options, stdin: bytes) -> Reply:
     return structs.replace(reply, stderr=reply.stderr + unrecorded)
 
 
-def _show_helpers(*, stop: bool) -> int:
-    if sys.platform != "linux":
+if sys.platform == "linux":
+
+    def _show_helpers(*, stop: bool) -> int:
+        from hookline.hosts.client import LOG, folder
+        from hookline.hosts.resident import running
+        from hookline.hosts.resident import stop as stop_helper
+
+        helpers = list(running())
+        if not helpers:
+            print("the resident helper is not running")
+        for pid, started_s in helpers:
+            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started_s))
+            print(f"the resident helper is running: process {pid}, since {since}")
+            print(f"its errors are in {folder()}/{LOG}")
+            if stop:
+                stop_helper(pid)
+                print("it has been stopped")
+        return 0
+
+else:
+
+    def _show_helpers(*, stop: bool) -> int:
         print("the resident helper runs on Linux only")
         return 0
-    from hookline.hosts.client import LOG, folder
-    from hookline.hosts.resident import running
-    from hookline.hosts.resident import stop as stop_helper
-
-    helpers = list(running())
-    if not helpers:
-        print("the resident helper is not running")
-    for pid, started_s in helpers:
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started_s))
-        print(f"the resident helper is running: process {pid}, since {since}")
-        print(f"its errors are in {folder()}/{LOG}")
-        if stop:
-            stop_helper(pid)
-            print("it has been stopped")
-    return 0
