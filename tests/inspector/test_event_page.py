@@ -63,7 +63,7 @@ def test_an_event_is_told_with_its_hooks_changes_and_merge(
         merge = page.locator("section", has=page.get_by_role("heading", name="Merge"))
         expect(merge).to_contain_text("hookSpecificOutput.tool_input.text")
         expect(merge).to_contain_text("decided")
-        expect(page.get_by_text("with the settings of now")).to_be_visible()
+        expect(page.get_by_text("With current settings")).to_be_visible()
         expect(page.get_by_text("hookline log 1")).to_be_visible()
         page.get_by_role("button", name="Copy as hookline fire").click()
         expect(page.get_by_role("button", name="Copied")).to_be_visible()

@@ -94,7 +94,7 @@ def test_a_recorded_event_fills_the_form(
         page.goto(f"{inspected.base}/try?event=99")
         expect(page.get_by_text("no event 99 is recorded")).to_be_visible()
         page.goto(f"{inspected.base}/try?{urlencode({'event': MARKUP})}")
-        expect(page.get_by_text(f"There is no event named {MARKUP}.")).to_be_visible()
+        expect(page.get_by_text(f"Unknown event {MARKUP}.")).to_be_visible()
         problems.expect("status of 404")
 
 

@@ -236,7 +236,7 @@ def explain_values(desk: Desk, key: str, event_id: int | None) -> dict[str, Any]
     with desk.read() as reader:
         full = None if event_id is None else reader.find(event_id)
     if full is None:
-        raise HTTPException(404, f"there is no event {event_id}: choose another one")
+        raise HTTPException(404, f"no event {event_id} is recorded: choose another one")
     entry = full.entry
     if entry.event != hook.event.value:
         problem = f"event {event_id} is {entry.event}"

@@ -264,8 +264,7 @@ function explanationOf({ explanation, unexplained, explained_in: folder, row }) 
   }
   if (explanation === null) return null;
   const place = folder === row.cwd ? "" : ` in ${cut(folder, 120)}`;
-  const why = "As hookline explain says for this input, with the settings of now" +
-    `${place}. Nothing was run.`;
+  const why = `With current settings${place} (nothing was run).`;
   if (explanation.length === 0) {
     return part("Explain", why, el("p", { class: "card muted" },
       "No hooks are configured for this event."));

@@ -109,7 +109,7 @@ class TryView {
     this.eventChoice.value = isKnown ? event : "BeforeTool";
     this.toolName.value = tool ?? (this.event.takes_tool ? "write_file" : "");
     this.input.value = input ?? this.sample();
-    if (!isKnown) this.tell(`There is no event named ${visible(event)}.`);
+    if (!isKnown) this.tell(`Unknown event ${visible(event)}.`);
     this.recordedText = this.input.value;
     this.shownTool = this.toolName.value;
     this.showEvent();
